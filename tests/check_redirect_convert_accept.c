@@ -25,9 +25,12 @@
     "; 'Accept: text/html;q=0.1, text/turtle' was answered by line 2, and is by line 5; " \
     "a request with 'Accept: */*' was answered by none of them, and is by line 2; a "     \
     "request without Accept was answered by none of them, and is by line 2\n"
-#define HIDDEN "RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
-#define BEHIND " it was left out: line 2 was, is asked first, and may match the same paths\n"
-#define OTHER  "E2 RewriteRule '^v$' was left out: it has conditions\n"
+#define HIDDEN   "RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
+#define BEHIND   " it was left out: line 2 was, and may answer the same paths first\n"
+#define BEHIND_3 " it was left out: line 3 was, and may answer the same paths first\n"
+#define ASKS     "RewriteCond %{HTTP_ACCEPT} text/turtle\n"
+#define OTHER_3  "E3 RewriteRule '^v$' was left out: it has conditions\n"
+#define OTHER    "E2 RewriteRule '^v$' was left out: it has conditions\n"
 
 static const struct {
     const char *words, *text, *result, *said;
@@ -39,13 +42,99 @@ static const struct {
      "/w /w 303\n/w/v /y 302 subpath=on\n", "E2 " HIDDEN "E4" BEHIND},
     {"htaccess", TURTLE "RewriteRule ^v /v.ttl [R=303,L]\nRewriteRule ^vw$ /w [R=303,L]\n", "",
      "E2 " HIDDEN "E3" BEHIND
-     "E4 it was left out: line 3 was, is asked first, and may match the same paths\n"},
+     "E4 it was left out: line 3 was, and may answer the same paths first\n"},
     {"htaccess",
      "RewriteCond %{HTTP:Accept} image/webp\nRewriteRule ^(.+)\\.png$ $1.webp [L]\n"
      "RewriteRule ^w$ /w [R=303,L]\n",
      "/w /w 303\n",
      "E2 RewriteRule '^(.+)\\.png$' was left out: it has conditions on Accept (see "
      "--negotiate)\n"},
+    /* By a skip, a chain, a variable, an expression, a section; for a regex that begins otherwise. */
+    {"htaccess",
+     ASKS "RewriteRule ^ - [S=1]\nRewriteRule ^v$ /a [R=303,L]\nRewriteRule ^v$ /b [R=303,L]\n"
+          "RewriteRule ^w$ /w [R=303,L]\n",
+     "/w /w 303\n",
+     "E2 RewriteRule '^' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E3 RewriteRule '^v$' was left out: a skip or a chain before it counts it\nE4" BEHIND_3},
+    {"htaccess",
+     ASKS "RewriteRule ^ - [C]\nRewriteRule ^v$ /a [R=303,L]\nRewriteRule ^v$ /b [R=303,L]\n", "",
+     "E2 RewriteRule '^' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E3 RewriteRule '^v$' was left out: a skip or a chain before it counts it\nE4" BEHIND_3},
+    {"htaccess",
+     "SetEnvIf Accept turtle t=1\nRewriteCond %{ENV:t} 1\nRewriteRule ^v$ /a [R=303,L]\n"
+     "Redirect /v /b\n",
+     "", OTHER_3 "E4" BEHIND_3 "N0 1 other directives are no redirects\n"},
+    {"htaccess",
+     "SetEnvIf ^Acc turtle t=1\nRewriteCond %{ENV:t} 1\nRewriteRule ^v$ /a [R=303,L]\n"
+     "Redirect /v /b\n",
+     "", OTHER_3 "E4" BEHIND_3 "N0 1 other directives are no redirects\n"},
+    {"htaccess",
+     ASKS "RewriteRule ^ - [E=t:1]\nRewriteCond %{ENV:t} 1\nRewriteRule ^v$ /a [R=303,L]\n"
+          "RewriteRule ^v$ /b [R=303,L]\nRedirect /w /w\n",
+     "/w /w 302 subpath=on\n",
+     "E2 RewriteRule '^' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E4 RewriteRule '^v$' was left out: it has conditions\n"
+     "E5 it was left out: line 4 was, and may answer the same paths first\n"},
+    {"htaccess",
+     "RewriteCond expr \"req('Accept') =~ /x/\"\nRewriteRule ^v$ /a [R=303,L]\n"
+     "RewriteRule ^v$ /b [R=303,L]\n",
+     "", OTHER "E3" BEHIND},
+    {"htaccess",
+     "<If \"%{HTTP_ACCEPT} =~ /x/\">\nRedirect /v /a\n</If>\nRedirect /v /b\nRedirect /w /w\n",
+     "/w /w 302 subpath=on\n", "E2 Redirect '/v' was left out: it stands in <If ...>\nE4" BEHIND},
+    {"htaccess", ASKS "RewriteRule ^V/?$ /a [NC,L]\nRewriteRule ^v$ /b [R=303,L]\nRedirect /v /c\n",
+     "",
+     "E2 RewriteRule '^V/?$' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E3" BEHIND "E4" BEHIND_3},
+    {"htaccess", ASKS "RewriteRule ^a/v$ /a [R=303,L]\nRedirect /a//v /b\n", "",
+     "E2 RewriteRule '^a/v$' was left out: it has conditions on Accept (see "
+     "--negotiate)\nE3" BEHIND},
+    /* mod_alias sees the path that was asked for; nothing changes for the rules behind a "-". */
+    {"htaccess", ASKS "RewriteRule ^v$ /a [L]\nRedirect /v /b\n", "/v /b 302 subpath=on\n",
+     "E2 RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"},
+    {"htaccess", ASKS "RewriteRule ^v$ - [T=text/turtle]\nRewriteRule ^v$ /b [R=303,L]\n",
+     "/v /b 303\n",
+     "E2 RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"},
+    /* Sections are merged, in whatever order they stand; a server's rules are asked ahead of a map. */
+    {"",
+     "DocumentRoot /w\n<Directory /w>\nRedirect /a/v /b\nRedirect /c /c\n</Directory>\n"
+     "<Directory /w/a>\n" ASKS "RewriteRule ^v$ /a [R=303,L]\n</Directory>\n",
+     "/c /c 302 subpath=on\n",
+     "E8 RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E3 it was left out: line 8 was, and may answer the same paths first\n"},
+    {"",
+     "<LocationMatch x>\n" ASKS "RewriteRule . /a [R=303,L]\n</LocationMatch>\n"
+     "<Location /c>\nRedirect /c /b\n</Location>\nRedirect /d /d\n",
+     "/d /d 302 subpath=on\n",
+     "E3 RewriteRule '.' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E6 it was left out: line 3 was, and may answer the same paths first\n"},
+    {"",
+     "DocumentRoot /w\n<Directory /w>\n" ASKS "RewriteRule ^v$ /a [R=303,L]\n</Directory>\n"
+     "<Directory /w/a>\nRewriteOptions InheritBefore\nRedirect /a/v /b\n</Directory>\n",
+     "",
+     "E4 RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E8 it was left out: line 4 was, and may answer the same paths first\n"},
+    {"", ASKS "RewriteRule ^/v$ /a [R=303,L]\nRedirect /v /b\n", "/v /b 302 subpath=on\n",
+     "E2 RewriteRule '^/v$' was left out: it has conditions on Accept (see --negotiate)\n"},
+    /* httpd asks no RewriteRule of what END has made; "^" within a pattern is the path of a directory. */
+    {"htaccess",
+     "RewriteRule ^new$ /old.php [R=301,L]\nRewriteRule ^old\\.php$ /new [R=301,L]\nRewriteRule "
+     "^x$ "
+     "new?y=1 [END]\nRedirect /new /w\n",
+     "/old.php /new 301\n",
+     "E3 RewriteRule '^x$' was left out: it is no redirect\n"
+     "E1 it was left out: line 3 was, and may make such a path, of which httpd does not ask a "
+     "RewriteRule\nE4 it was left out: line 1 was, and may answer the same paths first\n"},
+    {"", "RewriteRule ^/new$ /b [R=301,L]\nRewriteRule ^/a$ /new [PT]\nRewriteRule ^/c$ /new [L]\n",
+     "",
+     "E2 RewriteRule '^/a$' was left out: it is no redirect\n"
+     "E3 RewriteRule '^/c$' was left out: it makes a path that mod_rewrite may look for on the "
+     "disk: no R or PT\n"
+     "E1 it was left out: line 2 was, and may make such a path, of which httpd does not ask a "
+     "RewriteRule\n"},
+    {"htaccess", "RewriteRule (?i)^v$ /a [R=301,L]\nRewriteRule [^x]\\^y /b [R=301,L]\n", "",
+     "E1 RewriteRule '(?i)^v$' was left out: its pattern asks for what stands ahead, within\n"
+     "E2 the format cannot say patterns; it was left out\n"},
     {"htaccess", TURTLE "RewriteRule ^v$ /v.ttl [R=303,L]\n", "/v /v.ttl 303\n",
      "N2 its conditions make no difference: line 3 answers the same\n"},
     {"htaccess", W3ID HTML "RewriteRule ^v$ /v.html [R=303,L]\n", "/v /v.html 303\n",

@@ -27,11 +27,12 @@ typedef enum convert_format {
 } convert_format;
 #define CONVERT_FORMATS 8
 
-/** Whether a RewriteRule that was left out stands ahead of others that would answer its requests. */
+/** What a line that was left out does to rows that may match the same paths. */
 typedef enum convert_ahead {
     CONVERT_NOT_AHEAD,
-    CONVERT_AHEAD,        /* of all that may match the same paths */
-    CONVERT_AHEAD_OF_SAME /* of those with the same pattern: it is no redirect */
+    CONVERT_AHEAD,             /* it may answer first, by the header Accept */
+    CONVERT_AHEAD_OF_REWRITES, /* it may change the path that RewriteRules see, likewise */
+    CONVERT_MAKES_PATH         /* it makes such a path, which no RewriteRule sees */
 } convert_ahead;
 
 /** One redirect. Strings are counted and NUL-terminated, in the list's pool. */
@@ -45,10 +46,12 @@ typedef struct convert_rule {
     unsigned place; /* of a configuration: rules of another place are asked in other requests, or
                          * in an order that is not known; 0: the server's and its virtual hosts' */
     convert_ahead ahead; /* none of a list's is */
-    bool lost;           /* it could not be written as it is, which was reported */
-    bool left_out;       /* nor at all */
-    bool differs; /* it was written with a loss that only few requests see, which was reported */
-    bool unread;  /* it was written as it is, but in a way that is not read again */
+    const unsigned char
+        *literals; /* with `ahead`: redirect_literals that its paths have; NULL: not known */
+    bool lost;     /* it could not be written as it is, which was reported */
+    bool left_out; /* nor at all */
+    bool differs;  /* it was written with a loss that only few requests see, which was reported */
+    bool unread;   /* it was written as it is, but in a way that is not read again */
     const char
         *base; /* of a RewriteRule that redirects in a directory: its URL path, with "/" in front
                        * and behind */

@@ -32,6 +32,7 @@ typedef struct scope {
     struct scope *parent;
     bool transparent, in_dir, in_host;
     bool inherits;      /* RewriteOptions Inherit */
+    bool asks;          /* <If>: by the header Accept */
     const char *fault;  /* nothing in here can be taken, and why */
     const char *within; /* <Location>: its path */
     const char *base; /* of a directory: its URL path with "/" in front and behind; NULL: unknown */
@@ -52,8 +53,10 @@ typedef struct reader {
     apr_array_header_t *phases[PHASES]; /* convert_rule */
     uint64_t others;                    /* directives that are no redirects */
     unsigned places;                    /* given away */
+    convert_askers askers;
     bool negotiate;
-    bool parted; /* there are virtual hosts that do not inherit the server's RewriteRules */
+    bool inherits; /* some directory does, or gives on */
+    bool parted;   /* there are virtual hosts that do not inherit the server's RewriteRules */
 } reader;
 
 /* A redirect line that is left out. */
@@ -78,24 +81,6 @@ static bool is_redirect(int status)
     return (status >= 301 && status <= 303) || status == 307 || status == 308;
 }
 
-static const char *target_fault(const char *target, bool expand)
-{
-    const char *why;
-    size_t n = redirect_map_free_part(target, strlen(target), &why);
-
-    if (!n)
-        return why;
-    for (size_t i = 0; expand && target[i] && i < n; i++) {
-        if (target[i] == '$' && apr_isdigit(target[i + 1]))
-            return "its scheme and host must be written out";
-    }
-    for (const char *s = target; (s = strchr(s, '%')); s++) {
-        if (!apr_isxdigit(s[1]) || !apr_isxdigit(s[2]))
-            return "'%' is not followed by two hexadecimal digits";
-    }
-    return NULL;
-}
-
 /* Put it where its context belongs, once for each name of its virtual host. */
 static void add_rule(reader *r, const convert_rule *rule, bool rewrite)
 {
@@ -113,6 +98,36 @@ static void add_rule(reader *r, const convert_rule *rule, bool rewrite)
             r->list, REDIRECT_WARNING, r->file, rule->rule.line,
             "httpd puts a request's query behind the fragment of the target; maps put it "
             "ahead of it, where it is a query");
+}
+
+/* A line that was left out, and what it does to rows of a map. @a pattern NULL: it may match every
+ * path. */
+static void keep_ahead(reader *r, uint32_t line, convert_ahead kind, const char *pattern,
+                       unsigned flags, bool rewrite)
+{
+    convert_rule ahead = {
+        .file = r->file, .ahead = kind, .rule = {.line = line, .flags = (uint16_t)flags}};
+
+    convert_put_ahead(&ahead, pattern ? pattern : "", r->pool);
+    add_rule(r, &ahead, rewrite);
+}
+
+static const char *with_slash(const char *path, apr_pool_t *pool)
+{
+    size_t len = strlen(path);
+
+    return len && path[len - 1] == '/' ? path : apr_pstrcat(pool, path, "/", NULL);
+}
+
+/* "/srv/www/a" below the document root "/srv/www" is "/a/". */
+static const char *url_of(const scope *s, const char *directory, apr_pool_t *pool)
+{
+    const char *root = s->document_root ? with_slash(s->document_root, pool) : NULL;
+    const char *path = with_slash(directory, pool);
+
+    if (!root || strncmp(path, root, strlen(root)) != 0)
+        return NULL;
+    return path + strlen(root) - 1;
 }
 
 static void set_target(convert_rule *rule, const char *target, apr_pool_t *pool)
@@ -204,40 +219,11 @@ static void take_literal(reader *r, convert_rule *rule, const redirect_words *wo
         add_rule(r, rule, false);
 }
 
-/* What mod_alias and mod_rewrite make of a substitution: backslashes are taken away, and unless
- * @a escape is false the path's bytes are escaped, "%" too. *expand: it has groups. NULL: a "$1"
- * that is no group stands beside groups. */
-static const char *substitution(const char *text, bool escape, bool escape_query, bool *expand,
-                                apr_pool_t *pool)
-{
-    const char *out = "";
-    bool query = false, literal_dollar = false;
-
-    *expand = false;
-    for (const char *s = text; *s; s++) {
-        char one[2] = {*s, '\0'};
-
-        if (*s == '\\' && s[1]) {
-            one[0] = *++s;
-            literal_dollar |= *s == '$' && apr_isdigit(s[1]);
-        } else if (*s == '$' && apr_isdigit(s[1])) {
-            *expand = true;
-        } else
-            query |= *s == '?' || (*s == '#' && !escape_query);
-        out = apr_pstrcat(pool, out,
-                          escape && (!query || escape_query) && one[0] != '?'
-                              ? redirect_escape_path(pool, one)
-                              : one,
-                          NULL);
-    }
-    return *expand && literal_dollar ? NULL : out;
-}
-
 static void take_match(reader *r, convert_rule *rule, const redirect_words *words)
 {
     bool expand = false;
     const char *target =
-        words->target ? substitution(words->target, true, false, &expand, r->pool) : NULL;
+        words->target ? convert_substitution(words->target, true, false, &expand, r->pool) : NULL;
 
     if (words->target && !target) {
         lost(r, rule->rule.line,
@@ -262,6 +248,11 @@ static const char *scope_fault(const scope *s, const char *source)
     return NULL;
 }
 
+static const char *literal_pattern(const char *source, apr_pool_t *pool)
+{
+    return apr_pstrcat(pool, "^", convert_quote_regex(pool, source, strlen(source)), NULL);
+}
+
 static void take_redirect(reader *r, int alias, const config_line *line)
 {
     convert_rule rule = {.file = r->file, .rule = {.line = line->number}};
@@ -272,6 +263,8 @@ static void take_redirect(reader *r, int alias, const config_line *line)
     if (redirect_config_redirect(alias, line->args, r->inner->in_dir, r->pool, &reason) !=
         REDIRECT_LINE_FOLD) {
         lost(r, line->number, "%s was left out: %s", line->name, reason);
+        if (r->inner->asks)
+            keep_ahead(r, line->number, CONVERT_AHEAD, NULL, 0, false);
         return;
     }
     words = words_of(alias, line->args, r->pool);
@@ -282,9 +275,12 @@ static void take_redirect(reader *r, int alias, const config_line *line)
     if (!fault && is_redirect(words.status) != (words.target != NULL))
         fault = "its status does not go with its target";
     if (!fault && words.target)
-        fault = target_fault(words.target, regex);
+        fault = convert_target_fault(words.target, regex);
     if (fault) {
         lost(r, line->number, "%s '%s' was left out: %s", line->name, words.source, fault);
+        if (r->inner->asks)
+            keep_ahead(r, line->number, CONVERT_AHEAD,
+                       regex ? words.source : literal_pattern(words.source, r->pool), 0, false);
         return;
     }
     if (words.target) {
@@ -299,31 +295,6 @@ static void take_redirect(reader *r, int alias, const config_line *line)
 
 /* --- RewriteRule ------------------------------------------------------------------------------*/
 
-#define ESCAPED       "${" CONVERT_ESCAPE_MAP ":$"
-#define ESCAPED_GROUP '\1'
-
-/* The writer's "${htcache-escape:$1}" is a group that is sent escaped. It stands as ESCAPED_GROUP
- * and a digit until it is known what is wrong with the rule, as other groups may be a query. */
-static const char *mark_escaped(const char *args, apr_pool_t *pool)
-{
-    const char *at;
-
-    while ((at = strstr(args, ESCAPED)) && apr_isdigit(at[strlen(ESCAPED)]) &&
-           at[strlen(ESCAPED) + 1] == '}')
-        args = apr_psprintf(pool, "%.*s%c%c%s", (int)(at - args), args, ESCAPED_GROUP,
-                            at[strlen(ESCAPED)], at + strlen(ESCAPED) + 2);
-    return args;
-}
-
-static const char *unmark_escaped(const char *output, apr_pool_t *pool)
-{
-    char *copy = apr_pstrdup(pool, output);
-
-    for (char *s = copy; (s = strchr(s, ESCAPED_GROUP)); s++)
-        *s = '$';
-    return copy;
-}
-
 /* A pattern of a directory as one of the whole path. NULL: that is not possible. */
 static const char *whole_pattern(const scope *s, const char *pattern, apr_pool_t *pool)
 {
@@ -332,6 +303,8 @@ static const char *whole_pattern(const scope *s, const char *pattern, apr_pool_t
 
     if (!s->in_dir)
         return pattern;
+    if (convert_looks_back(pattern))
+        return NULL;
     if (strchr(pattern, '|')) {
         unsigned depth = 0;
 
@@ -354,8 +327,8 @@ static const char *rewrite_target(reader *r, const rewrite_rule *rule, bool *exp
 {
     const scope *s = r->inner;
     const char *why,
-        *target = substitution(unmark_escaped(rule->output, r->pool),
-                               !(rule->flags & REWRITE_NOESCAPE), true, expand, r->pool);
+        *target = convert_substitution(convert_unmark_escaped(rule->output, r->pool),
+                                       !(rule->flags & REWRITE_NOESCAPE), true, expand, r->pool);
 
     if (target && *target != '/' && !redirect_map_free_part(target, strlen(target), &why) &&
         s->in_dir && !strstr(target, "://"))
@@ -375,6 +348,8 @@ static const char *rewrite_fault(const scope *s, const rewrite_rule *rule)
         return "the URL path of its directory is not known";
     if (strstr(rule->output, "${") || strstr(rule->pattern, "${"))
         return "it has a variable";
+    if (s->in_dir && convert_looks_back(rule->pattern))
+        return "its pattern asks for what stands ahead, within";
     if (s->in_dir && strstr(rule->output, "$0"))
         return "it takes the whole match";
     if (rule->query && rule->flags & REWRITE_QSAPPEND)
@@ -391,18 +366,37 @@ static const char *with_query(const convert_rule *rule, const char *target, apr_
     return *rule->rule.query ? apr_pstrcat(pool, target, "?", rule->rule.query, NULL) : target;
 }
 
-/* A pattern that is known in part only, or says what does not match, may match every path. */
-static void keep_ahead(reader *r, const rewrite_rule *from, uint32_t line)
+/* It answers by Accept. One of the server itself is asked ahead of a map. */
+static void keep_asking(reader *r, const rewrite_rule *from, uint32_t line)
 {
-    bool redirects = from->flags & (REWRITE_REDIRECT | REWRITE_STATUS);
-    convert_rule ahead = {.file = r->file, .rule = {.line = line}};
-    const char *pattern =
-        *from->pattern == '!' ? NULL : whole_pattern(r->inner, from->pattern, r->pool);
+    const scope *s = r->inner;
+    const char *pattern = NULL;
+    bool answers = from->flags & (REWRITE_REDIRECT | REWRITE_STATUS | REWRITE_UNKNOWN) ||
+                   strstr(from->output, "://");
 
-    convert_put_ahead(&ahead, pattern ? pattern : "", redirects, r->pool);
-    if (from->flags & REWRITE_NOCASE)
-        ahead.rule.flags |= REDIRECT_ICASE;
-    add_rule(r, &ahead, true);
+    if (s->base && !s->fault && *from->pattern != '!' && !(from->flags & REWRITE_UNKNOWN))
+        pattern = whole_pattern(s, from->pattern, r->pool);
+    if (s->in_dir && !convert_goes_on(from))
+        keep_ahead(r, line, answers ? CONVERT_AHEAD : CONVERT_AHEAD_OF_REWRITES, pattern,
+                   from->flags & REWRITE_NOCASE ? REDIRECT_ICASE : 0, true);
+}
+
+/* With END, or PT in a server, no RewriteRule sees the path that it makes. A map would. */
+static void keep_made_path(reader *r, const rewrite_rule *from, uint32_t line)
+{
+    const scope *s = r->inner;
+    const char *base = *from->output == '/' ? "" : s->rewrite_base ? s->rewrite_base : s->base;
+    size_t len = strcspn(from->output, "?$%\\");
+    const char *path = apr_pstrmemdup(r->pool, from->output, len), *pattern = NULL;
+
+    if (!(from->flags & (s->in_dir ? REWRITE_END : REWRITE_END | REWRITE_PASSTHROUGH)) ||
+        from->flags & (REWRITE_REDIRECT | REWRITE_STATUS) || !strcmp(path, "-"))
+        return;
+    if (base && !url_of(s, path, r->pool)) /* it may be a file's name */
+        pattern =
+            apr_pstrcat(r->pool, literal_pattern(apr_pstrcat(r->pool, base, path, NULL), r->pool),
+                        from->output[len] && from->output[len] != '?' ? NULL : "$", NULL);
+    keep_ahead(r, line, CONVERT_MAKES_PATH, pattern, 0, true);
 }
 
 static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begun *has)
@@ -419,7 +413,8 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begu
         fault = "its pattern has alternatives";
     if (!fault && !(from->flags & REWRITE_STATUS)) {
         target = rewrite_target(r, from, &expand);
-        fault = target ? target_fault(target, expand) : "it has an escaped '$' beside groups";
+        fault =
+            target ? convert_target_fault(target, expand) : "it has an escaped '$' beside groups";
         appends = !from->drops_query && !(from->flags & REWRITE_QSDISCARD);
     }
     if (!fault && appends && begun->query && !strchr(target, '?')) {
@@ -430,7 +425,8 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begu
     if (fault) {
         lost(r, begun->line, "RewriteRule '%s' was left out: %s", from->pattern, fault);
         if (has->asks)
-            keep_ahead(r, from, begun->line);
+            keep_asking(r, from, begun->line);
+        keep_made_path(r, from, begun->line);
         return;
     }
     if (from->flags & REWRITE_NOCASE)
@@ -473,6 +469,7 @@ static void take_rewrites(reader *r)
     end_with_last(r);
     n = redirect_config_rewrites((const rewrite_line *)s->lines->elts, n, s->in_dir,
                                  REDIRECT_REGEX_DEFAULT, rules, r->pool);
+    convert_pass_on(begun, rules, n);
     convert_find_same(begun, rules, n);
     for (size_t i = 0; i < n; i++)
         begun[i].taken = !rewrite_fault(s, &rules[i]);
@@ -492,24 +489,6 @@ static void take_rewrites(reader *r)
 }
 
 /* --- containers -------------------------------------------------------------------------------*/
-
-static const char *with_slash(const char *path, apr_pool_t *pool)
-{
-    size_t len = strlen(path);
-
-    return len && path[len - 1] == '/' ? path : apr_pstrcat(pool, path, "/", NULL);
-}
-
-/* "/srv/www/a" below the document root "/srv/www" is "/a/". */
-static const char *url_of(const scope *s, const char *directory, apr_pool_t *pool)
-{
-    const char *root = s->document_root ? with_slash(s->document_root, pool) : NULL;
-    const char *path = with_slash(directory, pool);
-
-    if (!root || strncmp(path, root, strlen(root)) != 0)
-        return NULL;
-    return path + strlen(root) - 1;
-}
 
 /* Of addresses: http if all are of port 80, https if all are of 443; 0: neither. */
 static unsigned scheme_of(const char *args, apr_pool_t *pool)
@@ -543,7 +522,6 @@ static void open_directory(reader *r, scope *s, const config_line *line, const c
     const char *word = config_word(r->pool, &args);
 
     s->in_dir = true;
-    s->place = ++r->places;
     if (!strcasecmp(line->name, "<Directory") && *word == '/' && !strpbrk(word, "*?[")) {
         s->base = url_of(s->parent, word, r->pool);
         if (!s->base)
@@ -577,6 +555,8 @@ static void open_scope(reader *r, const config_line *line)
     made->rules = apr_array_make(r->pool, 16, sizeof(convert_begun));
     made->rewrite_base = NULL;
     made->inherits = false;
+    made->place = ++r->places;
+    made->asks = made->asks || convert_section_asks(r->askers, line->name, args);
     if (section == CONFIG_SECTION_HOST)
         open_host(made, args, r->pool);
     else if (section == CONFIG_SECTION_DIRECTORY)
@@ -604,7 +584,7 @@ static void name_rules(reader *r, const scope *s, apr_array_header_t *rules, int
             rule.rule.flags |= s->scheme;
             APR_ARRAY_PUSH(rules, convert_rule) = rule;
         }
-        if (!s->hosts->nelts && s->scheme) {
+        if (!s->hosts->nelts && (s->scheme || rule.ahead)) {
             rule.rule.flags |= s->scheme;
             APR_ARRAY_PUSH(rules, convert_rule) = rule;
         }
@@ -659,8 +639,13 @@ static void add_host(reader *r, const char *name, uint32_t line)
         convert_report(
             r->list, REDIRECT_ERROR, r->file, line,
             "the name '%s' of the virtual host cannot be used; its redirects are left out", name);
-    else if (!is_named(r->inner->hosts, options.host))
+    else if (!is_named(r->inner->hosts, options.host)) {
         APR_ARRAY_PUSH(r->inner->hosts, const char *) = options.host;
+        if (strchr(options.host, '*'))
+            convert_report(r->list, REDIRECT_WARNING, r->file, line,
+                           "rows for '%s' also answer where another virtual host has such a name",
+                           options.host);
+    }
 }
 
 /* --- lines ------------------------------------------------------------------------------------*/
@@ -689,9 +674,10 @@ static void take_setting(reader *r, const config_line *line)
     else if (!strcasecmp(line->name, "RewriteEngine") && !strcasecmp(args, "off"))
         convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
                        "RewriteEngine is Off; the RewriteRules are converted all the same");
-    else if (!strcasecmp(line->name, "RewriteOptions") && !strcasecmp(args, "Inherit"))
-        s->inherits = true;
-    else if (!strcasecmp(line->name, "HtCacheRedirectMap"))
+    else if (!strcasecmp(line->name, "RewriteOptions")) {
+        s->inherits = s->inherits || redirect_config_inherits(args);
+        r->inherits = r->inherits || strcasestr(args, "Inherit");
+    } else if (!strcasecmp(line->name, "HtCacheRedirectMap"))
         convert_report(r->list, REDIRECT_ERROR, r->file, line->number,
                        "HtCacheRedirectMap '%s' was left out; convert the file itself", args);
     else
@@ -699,25 +685,31 @@ static void take_setting(reader *r, const config_line *line)
 }
 
 /* Both together are one rule, whose query goes ahead of the fragment. */
-static void begin_rewrite(scope *s, const config_line *line, bool negotiate, apr_pool_t *pool)
+static void begin_rewrite(reader *r, const config_line *line)
 {
+    scope *s = r->inner;
+    apr_pool_t *pool = r->pool;
+    bool negotiate = r->negotiate;
     convert_begun begun = {.rule = {.line = line->number}};
     redirect_rule *rule = &begun.rule;
 
     if (!s->conditions->nelts &&
-        convert_is_without_query(s->lines, mark_escaped(line->args, pool), pool)) {
+        convert_is_without_query(s->lines, convert_mark_escaped(line->args, pool), pool)) {
         s->lines->nelts -= 2;
         s->rules->nelts--;
         rule->options = REDIRECT_OPT_APPEND_QUERY;
     }
-    begun.asks = convert_ask_accept(s->conditions);
+    begun.asks = s->asks;
+    for (int i = 0; i < s->conditions->nelts; i++)
+        begun.asks |= convert_asks(r->askers, APR_ARRAY_IDX(s->conditions, i, rewrite_line).args);
     if (s->conditions->nelts && !convert_read_query(s->conditions, rule, pool) &&
         !(convert_read_accept(s->conditions, &begun.accept, pool) && negotiate))
         apr_array_cat(s->lines, s->conditions);
     if (negotiate && begun.accept.known && *begun.accept.types)
         convert_put_accept(rule, &begun.accept, pool);
     apr_array_clear(s->conditions);
-    APR_ARRAY_PUSH(s->lines, rewrite_line) = (rewrite_line){false, mark_escaped(line->args, pool)};
+    APR_ARRAY_PUSH(s->lines, rewrite_line) =
+        (rewrite_line){false, convert_mark_escaped(line->args, pool)};
     APR_ARRAY_PUSH(s->rules, convert_begun) = begun;
 }
 
@@ -730,7 +722,7 @@ static void take_line(reader *r, const config_line *line)
     else if (!strcasecmp(line->name, "RewriteCond"))
         APR_ARRAY_PUSH(r->inner->conditions, rewrite_line) = (rewrite_line){true, line->args};
     else if (!strcasecmp(line->name, "RewriteRule"))
-        begin_rewrite(r->inner, line, r->negotiate, r->pool);
+        begin_rewrite(r, line);
     else
         take_setting(r, line);
 }
@@ -772,7 +764,11 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
                          const char *bytes, size_t len)
 {
     config_reader lines = {.at = bytes, .end = bytes + len, .pool = list->pool};
-    reader r = {.list = list, .file = file, .pool = list->pool, .negotiate = place->negotiate};
+    reader r = {.list = list,
+                .file = file,
+                .pool = list->pool,
+                .negotiate = place->negotiate,
+                .askers = convert_find_askers(lines)};
     scope top = {.in_dir = place->htaccess};
 
     if (place->htaccess)
@@ -786,7 +782,10 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
     read_lines(&r, &lines);
     if (r.parted)
         part_rewrites(&r);
-    convert_append(list, r.phases, PHASES);
+    convert_append(list, r.phases,
+                   &(convert_phases){PHASES, DIR_REWRITE,
+                                     1 << HOST_REWRITE | 1 << REWRITE | 1 << DIR_REWRITE,
+                                     r.inherits});
     if (r.others)
         convert_report(list, REDIRECT_NOTE, file, 0,
                        "%" APR_UINT64_T_FMT " other directives are no redirects", r.others);

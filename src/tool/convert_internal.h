@@ -6,6 +6,7 @@
 #ifndef HTC_TOOL_CONVERT_INTERNAL_H
 #define HTC_TOOL_CONVERT_INTERNAL_H
 
+#include "base/base.h"
 #include "tool/convert.h"
 #include "maps/maps.h"
 #include "rules/rules.h"
@@ -188,12 +189,16 @@ bool convert_read_accept(const apr_array_header_t *conditions, convert_accept *a
 /** Its types, of which there are some, become the rule's condition. */
 void convert_put_accept(redirect_rule *rule, const convert_accept *accept, apr_pool_t *pool);
 
+/** True when something behind the first byte of a regex asks for what stands ahead of it: "(?i)^a", "\b", a
+ * lookbehind. It means something else once more stands ahead. */
+bool convert_looks_back(const char *pattern);
+
 /** What is known of a RewriteRule beside what rules/rules.h says. */
 typedef struct convert_begun {
     redirect_rule rule; /* line, query, option and condition */
     convert_accept accept;
     bool same;      /* the next one answers the same, so its conditions make no difference */
-    bool asks;      /* it has conditions on Accept, of whatever shape */
+    bool asks;      /* whether it is tried may depend on Accept, in whatever way */
     bool taken;     /* it can be converted */
     bool told;      /* what changes was reported */
     uint32_t never; /* the line of one without conditions that answers instead; 0: none */
@@ -206,15 +211,48 @@ void convert_find_same(convert_begun *begun, const rewrite_rule *rules, size_t n
 void convert_say_blocks(convert_list *list, const char *file, convert_begun *begun,
                         const rewrite_rule *rules, size_t n);
 
+/* tool/convert_target.c */
+/** Why a map cannot have this target; NULL: it can. @a expand: it has groups. */
+const char *convert_target_fault(const char *target, bool expand);
+/** What mod_alias and mod_rewrite make of a substitution: backslashes are taken away, and unless
+ * @a escape is false the path's bytes are escaped, "%" too. *expand: it has groups. NULL: a "$1"
+ * that is no group stands beside groups. */
+const char *convert_substitution(const char *text, bool escape, bool escape_query, bool *expand,
+                                 apr_pool_t *pool);
+/** The writer's "${htcache-escape:$1}" is a group that is sent escaped. It stands as one byte and a digit
+ * until it is known what is wrong with the rule, as other groups may be a query. */
+const char *convert_mark_escaped(const char *args, apr_pool_t *pool);
+const char *convert_unmark_escaped(const char *output, apr_pool_t *pool);
+
 /* tool/convert_ahead.c */
-/** True when one of these conditions, of rewrite_line, is on the header Accept. */
-bool convert_ask_accept(const apr_array_header_t *conditions);
-/** Make @a rule, which has a place and a line, one that was left out: a RewriteRule with this pattern of
- * the whole path. */
-void convert_put_ahead(convert_rule *rule, const char *pattern, bool redirects, apr_pool_t *pool);
-/** Append rules to the list, phase after phase, as httpd asks them. Those behind one that was left out,
- * which may match the same paths, are left out and reported, too. */
-void convert_append(convert_list *list, apr_array_header_t *const phases[], int n);
+/** Whether lines of a configuration look at the header Accept, and may set variables by it. */
+typedef enum convert_askers {
+    CONVERT_NO_ASKERS,
+    CONVERT_ASKERS,
+    CONVERT_ASKERS_SET
+} convert_askers;
+convert_askers convert_find_askers(config_reader lines);
+/** True when a RewriteCond with these arguments, or a section <If> that begins so, may look at Accept. */
+bool convert_asks(convert_askers askers, const char *condition);
+bool convert_section_asks(convert_askers askers, const char *name, const char *args);
+/** Rules that S or C makes depend on one that looks at Accept do so, too. */
+void convert_pass_on(convert_begun *begun, const rewrite_rule *rules, size_t n);
+/** True when the rules behind this one see the same request, whether it matches or not. */
+bool convert_goes_on(const rewrite_rule *rule);
+/** Give @a rule, a line that was left out, this pattern of whole paths; "": it may be any. Its flags and
+ * `ahead` are set. */
+void convert_put_ahead(convert_rule *rule, const char *pattern, apr_pool_t *pool);
+/** What convert_append() has to know of its phases: from `directories` on they are those of directories, of
+ * which some may take RewriteRules over from others; `rewrites` is a bit for each phase of RewriteRules. */
+typedef struct convert_phases {
+    int count, directories;
+    unsigned rewrites;
+    bool inherits;
+} convert_phases;
+/** Append rules to the list, phase after phase, as httpd asks them. Those whose paths one that was left out
+ * may answer first, or make, are left out and reported, too. */
+void convert_append(convert_list *list, apr_array_header_t *const phases[],
+                    const convert_phases *order);
 
 /** The RewriteMap of converted lines by which groups are escaped, as mod_alias does it. */
 #define CONVERT_ESCAPE_MAP "htcache-escape"

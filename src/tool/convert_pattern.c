@@ -562,3 +562,22 @@ void convert_write_json(convert_writer *w)
         write_json_rule(w, rule_at(w, i), bulk);
     fputs(bulk ? "\n]\n" : "\n]}\n", w->out);
 }
+
+bool convert_looks_back(const char *pattern)
+{
+    bool in_class = false;
+
+    for (const char *s = pattern; *s; s++) {
+        if (*s == '\\' && s[1]) {
+            if (!in_class && strchr("AGKbB", s[1]))
+                return true;
+            s++;
+        } else if (in_class)
+            in_class = *s != ']' || s[-1] == '[' || (s[-1] == '^' && s[-2] == '[');
+        else if (*s == '[')
+            in_class = true;
+        else if ((*s == '^' && s > pattern) || !strncmp(s, "(?<=", 4) || !strncmp(s, "(?<!", 4))
+            return true;
+    }
+    return false;
+}
