@@ -272,7 +272,7 @@ sub compare {
         my $diff = diff_answers(@answers, ignore => \@hidden, mask => sub { my $text = mask($_[0]); $writes ? $text =~ s/ at \d+ \d+//gr : $text });
         $asked++;
         $status{ $answers[0]{status} // 'none' }++;
-        my @looks = map { HtCache::Client::header($_, 'X-Looks') // 0 } @answers;
+        my @looks = map { (HtCache::Client::header($_, 'X-Looks') // 0) =~ s/.*, //r } @answers; # of the request itself
         $ahead++ if $looks[1] == 3 && $looks[0] > 3;
         push @differences, "seed $seed, $when, $host ($request->{method} $request->{uri}): $diff" if $diff ne '';
     }
