@@ -4,9 +4,10 @@
 # what is wrong. What was wrong with rows is said again. A file of a map that is gone is removed.
 use strict;
 use warnings;
+use POSIX qw(mkfifo);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(mpm work_dir write_file wait_past_racy wait_until);
+use HtCache::Env qw(mpm work_dir write_file read_file wait_past_racy wait_until);
 use HtCache::Server;
 
 plan skip_all => 'the parent reads maps in the same way under every MPM' if mpm() eq 'worker';
@@ -68,7 +69,7 @@ if (mpm() eq 'event') {
 stopped();
 
 SKIP: {
-    skip 'the same under every MPM', 19 if mpm() ne 'event';
+    skip 'the same under every MPM', 44 if mpm() ne 'event';
 
     edited('b');
     is_deeply(started(), ['text', "b/$rows", $rows, 404], 'an edit between stop and start is seen');
@@ -84,6 +85,33 @@ SKIP: {
     is_deeply(started(), ['text', "b/$rows", $rows, 404], 'a damaged file is not used');
     stopped();
     is_deeply(started(), ['image', "b/$rows", $rows, 404], 'and made anew');
+    stopped();
+
+    # Each is said once, and the file is made anew.
+    my $whole = read_file($file);
+    my @tried = (
+        ['cut off',            sub { truncate $file, 100_000 or die $! },                   'it is damaged'],
+        ['too long',           sub { write_file($file, $whole . 'x') },                     'it is damaged'],
+        ['of another layout',  sub { write_file($file, $whole ^ "\0" x 8 . "\1") },         'another version or build of the module made it'],
+        ['of another format',  sub { write_file($file, $whole ^ "\0" x 16 . "\1") },        'another version or build of the module made it'],
+        ['changed in its head', sub { write_file($file, $whole ^ "\0" x 40 . "\1") },       'it is damaged'],
+        ['open to others',     sub { chmod 0644, $file or die $! },                         'others may read or write it (mode 644): chmod 600'],
+        ['a hard link',        sub { link $file, "$dir/link" or die $! },                   'it has another name, too (a hard link)'],
+        ['a fifo',             sub { unlink $file; mkfifo($file, 0600) or die $! },         'it is not a regular file'],
+    );
+    for (@tried) {
+        my ($name, $make, $why) = @$_;
+        $make->();
+        my $size = $server->error_log_size;
+        is_deeply(started(), ['text', "b/$rows", $rows, 404], "$name: the text is read");
+        stopped();
+        unlink "$dir/link";
+        my @said = grep {/is not used/} split /\n/, $server->error_log_since($size) . $server->{said};
+        ok(@said == 1 && index($said[0], "$file is not used: $why") >= 0, "$name: one line says why") or diag @said;
+        is_deeply([-f $file, (stat _)[2] & 07777, -s _], [1, 0600, length $whole], "$name: and the file is made anew");
+        write_file($file, $whole) && chmod 0600, $file;
+    }
+    is_deeply(started(), ['image', "b/$rows", $rows, 404], 'the whole one is used');
     stopped();
 
     rename $file, "$dir/moved" or die $!;

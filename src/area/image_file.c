@@ -148,27 +148,25 @@ static uint64_t hash_of_head(const head *h)
     return XXH3_64bits(h, offsetof(head, head_hash));
 }
 
-static bool same_version(const head *h)
-{
-    return h->layout == LAYOUT && h->format == redirect_table_format();
-}
-
-/* NULL, or what is wrong. *other: all is well, but it is the image of another text. */
+/* NULL: it is what is wanted, or of an earlier text, with *other. Nothing is known of the rest of a head of
+ * another layout, so its hash is not asked. */
 static const char *check_head(const head *h, const struct stat *st,
                               const redirect_image_about *wanted, bool *other)
 {
+    bool layout = h->layout == LAYOUT && h->format == redirect_table_format();
+
     *other = false;
     if (memcmp(h->magic, magic, sizeof(magic)) != 0)
         return "it is damaged";
-    *other = !same_version(h);
-    if (*other)
-        return NULL;
-    if (h->head_hash != hash_of_head(h) || !h->about.size || h->about.size > REDIRECT_MAX_IMAGE ||
-        (uint64_t)st->st_size != BLOCK + h->about.size || h->about.rules > UINT32_MAX)
+    if (layout &&
+        (h->head_hash != hash_of_head(h) || !h->about.size || h->about.size > REDIRECT_MAX_IMAGE ||
+         (uint64_t)st->st_size != BLOCK + h->about.size || h->about.rules > UINT32_MAX))
         return "it is damaged";
-    *other = memcmp(h->about.version, wanted->version, sizeof(wanted->version)) != 0 ||
-             memcmp(h->about.key, wanted->key, sizeof(wanted->key)) != 0 ||
-             !htc_identity_equal(&h->about.source, &wanted->source);
+    if (!layout || memcmp(h->about.version, wanted->version, sizeof(wanted->version)) != 0)
+        return "another version or build of the module made it";
+    if (memcmp(h->about.key, wanted->key, sizeof(wanted->key)) != 0)
+        return "it is of another map";
+    *other = !htc_identity_equal(&h->about.source, &wanted->source);
     return NULL;
 }
 

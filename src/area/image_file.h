@@ -53,8 +53,8 @@ void redirect_image_name(char name[REDIRECT_IMAGE_NAME], uint64_t server, const 
 /**
  * Open the file @a name in @a folder. On success *about is what its head says; version, key and
  * source of it are those that @a wanted has.
- * @return a descriptor, or -1 with *why: a sentence; NULL: the file is not there, or is of another
- * text, layout or version, which is as if it was not there.
+ * @return a descriptor, or -1 with *why: a sentence; NULL: the file is not there, or is of an earlier
+ * text, which is as if it was not there.
  */
 int redirect_image_open(int folder, const char *name, const redirect_image_about *wanted,
                         redirect_image_about *about, const char **why, apr_pool_t *pool);
