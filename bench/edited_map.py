@@ -29,7 +29,7 @@ def compile_driver(build, to):
     apr = output("apr-1-config", "--includes", "--cppflags")
     libs = output("apr-1-config", "--link-ld", "--libs")
     subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-I" + SOURCE + "/src", *apr,
-                    SOURCE + "/bench/edited_map.c", build + "/src/.libs/libhtcachecore.a",
+                    SOURCE + "/bench/edited_map.c", build + "/src/libhtcachecore.a",
                     *libs, "-lm", "-o", to], check=True)
 
 

@@ -112,6 +112,21 @@ HTC_TRY_FLAG([HTC_WHOLE], [-fvisibility=hidden])
 HTC_TRY_FLAG([HTC_WHOLE], [-flto=auto -ffat-lto-objects])
 HTC_TRY_FLAG([HTC_WHOLE], [-fno-plt])
 AC_SUBST([HTC_WHOLE])
+# The module's own objects hold what is compiled when it is linked, and no code besides. nm must be able to read them.
+HTC_SLIM=
+AS_CASE([$HTC_WHOLE], [*-flto*],
+    [AC_MSG_CHECKING([whether $NM reads objects without code])
+     htc_save_CFLAGS=$CFLAGS
+     CFLAGS="$CFLAGS -flto=auto -fno-fat-lto-objects"
+     AC_COMPILE_IFELSE([AC_LANG_SOURCE([[extern int htc_there; int htc_here(void) { return htc_there; }]])],
+        [AS_IF([$NM conftest.$ac_objext 2>/dev/null | grep ' T htc_here' >/dev/null &&
+             $NM conftest.$ac_objext 2>/dev/null | grep ' U htc_there' >/dev/null],
+             [HTC_SLIM=-fno-fat-lto-objects])])
+     CFLAGS=$htc_save_CFLAGS
+     AC_MSG_RESULT([${HTC_SLIM:-no}])])
+AC_SUBST([HTC_SLIM])
+HTC_PIC=$lt_prog_compiler_pic
+AC_SUBST([HTC_PIC])
 # Tests are many, and each of them would compile the core once more: they take its objects as they are.
 HTC_PLAIN=
 HTC_TRY_FLAG([HTC_PLAIN], [-fno-lto])

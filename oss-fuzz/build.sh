@@ -61,7 +61,7 @@ link() { # OUTPUT OBJECT FLAG...
 }
 
 sources=()
-for library in src_libhtcachecore_la src_libhtcachefarm_la src_libhtcachetool_la; do
+for library in src_libhtcachecore_a src_libhtcachefarm_a src_libhtcachetool_a; do
     mapfile -t -O ${#sources[@]} sources < <(sources_of $library)
 done
 [ ${#sources[@]} -gt 50 ] || { echo "Makefile.am does not say what the libraries are made of" >&2; exit 1; }
