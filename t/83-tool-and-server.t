@@ -8,11 +8,12 @@ use warnings;
 use JSON::PP ();
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file);
+use HtCache::Env qw(mpm work_dir write_file);
 use HtCache::Server;
 
 my $tool = $ENV{HTCACHECTL};
 plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
+plan skip_all => 'the same URLs are read the same under every MPM' if mpm() ne 'event';
 plan skip_all => 'httpd before 2.4.49 reads paths otherwise' if HtCache::Env::version() < 49;
 
 my $seed = $ENV{HTCACHE_SEED} // 1;
