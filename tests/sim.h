@@ -149,9 +149,10 @@ typedef struct sim_process {
 typedef void sim_job(unsigned process, unsigned argument);
 
 extern sim_process sim_processes[SIM_PROCESSES];
-extern int64_t sim_now;    /* monotonic clock, nanoseconds */
-extern int64_t sim_wall;   /* what the wall clock is ahead of it */
-extern uint64_t sim_steps; /* scheduling points passed */
+extern int64_t sim_now;                         /* monotonic clock, nanoseconds */
+extern int64_t sim_wall;                        /* what the wall clock is ahead of it */
+extern uint64_t sim_steps;                      /* scheduling points passed */
+extern unsigned sim_events_read[SIM_PROCESSES]; /* under the hold of the lock that it has */
 
 void sim_process_begin(void);
 unsigned sim_process_fork(unsigned of); /* 0: there are too many */
@@ -214,6 +215,8 @@ void sim_answered(unsigned path, unsigned what, uint64_t began, int64_t at);
 int sim_path_index(const char *file);
 /* All that must hold at any moment, and when nobody runs. */
 void sim_check_always(void);
+/* Of a process: what its last hold of the lock visited, as soon as that has ended. */
+void sim_check_hold(unsigned process);
 void sim_check_at_rest(void);
 void sim_check_given_back(unsigned process);
 

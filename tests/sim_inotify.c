@@ -255,9 +255,14 @@ int sim_inotify_rm_watch(int fd, int wd)
     return 0;
 }
 
-ssize_t sim_inotify_read(int instance, void *bytes, size_t size)
+/* *events: so many more were read. */
+ssize_t sim_inotify_read(int instance, void *bytes, size_t size, unsigned *events)
 {
-    return read_events(&instances[instance], bytes, size);
+    unsigned n = instances[instance].n;
+    ssize_t got = read_events(&instances[instance], bytes, size);
+
+    *events += n - instances[instance].n;
+    return got;
 }
 
 /* FIONREAD alone; files here know no flags. */

@@ -17,8 +17,10 @@
 #define ASK_MS   1000
 #define REFUSED  1024
 #define NET_DONE 30 /* sweeps, after which each record was compared */
-/* Nodes that are visited under one hold of the lock: events of one read come on top of a step. */
-#define HOLD (2 * HTCW_STEP + 4 * HTCW_PEERS)
+/* Nodes that are visited under one hold of the lock: a step or two, or one and for each event the nodes of
+ * one watch and the links to them. */
+#define HOLD(events) \
+    ((events) ? HTCW_STEP + (events) * (4 * HTCW_PEERS + 16) : 2 * (unsigned)HTCW_STEP)
 
 const char *const sim_dirs[SIM_PATHS] = {
     "/",           "/srv/",       "/srv/www/",     "/srv/www/a/", "/srv/www/a/b/",
@@ -291,18 +293,32 @@ static void count_refusals(const htc_watch *w)
     }
 }
 
+static htc_watch *watch_of(unsigned process)
+{
+    const sim_process *p = &sim_processes[process];
+
+    return process < 2 || !p->pid || p->zombie ? NULL : sim_httpd_watch(process);
+}
+
+void sim_check_hold(unsigned process)
+{
+    htc_watch *w = watch_of(process);
+
+    if (!w || !w->most_visits)
+        return;
+    if (w->most_visits > HOLD(sim_events_read[process]))
+        sim_fail("hold: %u nodes were visited under one hold of the lock, for %u events",
+                 w->most_visits, sim_events_read[process]);
+    w->most_visits = sim_events_read[process] = 0;
+}
+
 void sim_check_always(void)
 {
     for (unsigned i = 2; i < SIM_PROCESSES; i++) {
-        const htc_watch *w;
+        const htc_watch *w = watch_of(i);
 
-        if (!sim_processes[i].pid || sim_processes[i].zombie)
-            continue;
-        w = sim_httpd_watch(i);
         if (!w)
             continue;
-        if (w->most_visits > HOLD)
-            sim_fail("hold: %u nodes were visited under one hold of the lock", w->most_visits);
         several |= tables_in_use() > 1;
         if (!several)
             count_refusals(w);

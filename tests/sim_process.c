@@ -96,10 +96,13 @@ static void switch_away(void)
     errno = err;
 }
 
+unsigned sim_events_read[SIM_PROCESSES];
+
 void sim_point(void)
 {
     sim_steps++;
     sim_now += sim_set.point_ns;
+    sim_check_hold(own());
     if (running && slice-- == 0)
         switch_away();
 }
@@ -430,7 +433,7 @@ int sim_close(int fd)
     return 0;
 }
 
-ssize_t sim_inotify_read(int instance, void *bytes, size_t size);
+ssize_t sim_inotify_read(int instance, void *bytes, size_t size, unsigned *events);
 
 ssize_t sim_read(int fd, void *bytes, size_t size)
 {
@@ -442,7 +445,7 @@ ssize_t sim_read(int fd, void *bytes, size_t size)
     sim_point();
     switch (sim_fd_what(fd, &number, &node)) {
     case SIM_INOTIFY:
-        return sim_inotify_read(number, bytes, size);
+        return sim_inotify_read(number, bytes, size, &sim_events_read[own()]);
     case SIM_OPEN_FILE:
         len = node->kind == SIM_FILE ? sim_text(node->content, text) : 0;
         at = fds[fd].at < len ? fds[fd].at : len;
