@@ -70,6 +70,21 @@ static int say_errno(const map_collection *c)
     return TOOL_USAGE;
 }
 
+/* What stands behind the last line's end is of a command that did not end, and was never said to be
+ * collected: the next edit would be put behind it. */
+static bool drop_part(map_collection *c, size_t *len)
+{
+    size_t whole = *len;
+
+    while (whole && c->bytes[whole - 1] != '\n')
+        whole--;
+    if (whole < *len && ftruncate(c->fd, (off_t)whole) != 0)
+        return false;
+    c->bytes[whole] = '\0';
+    *len = whole;
+    return true;
+}
+
 /* All of it, below the first line, which must be the title. */
 static int read_file(const tool_options *o, const char *map, map_collection *c, apr_pool_t *pool)
 {
@@ -102,6 +117,8 @@ static int read_file(const tool_options *o, const char *map, map_collection *c, 
         tool_say("%s does not hold the edits of %s; remove it", c->path, map);
         return TOOL_USAGE;
     }
+    if (!drop_part(c, &at))
+        return say_errno(c);
     c->since = (time_t)strtoll(c->bytes + skip, NULL, 10);
     c->len = at - (size_t)(end + 1 - c->bytes);
     memmove(c->bytes, end + 1, c->len);
