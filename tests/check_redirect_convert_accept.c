@@ -116,6 +116,31 @@ static const struct {
      "E8 it was left out: line 4 was, and may answer the same paths first\n"},
     {"", ASKS "RewriteRule ^/v$ /a [R=303,L]\nRedirect /v /b\n", "/v /b 302 subpath=on\n",
      "E2 RewriteRule '^/v$' was left out: it has conditions on Accept (see --negotiate)\n"},
+    /* ... but a "-" ends them, and leaves the request to a map; END those of directories, too. */
+    {"",
+     ASKS "RewriteRule ^/v$ - [L]\nRewriteRule ^/v$ /a [R=303,L]\nRewriteRule ^/w$ /b [R=303,L]\n"
+          "Redirect /v /c\nDocumentRoot /d\n<Directory /d>\nRewriteRule ^v$ /d [R=301,L]\n"
+          "</Directory>\n",
+     "/w /b 303\n/v /c 302 subpath=on\n/v /d 301\n",
+     "E2 RewriteRule '^/v$' was left out: it has conditions on Accept (see --negotiate)\nE3" BEHIND},
+    {"",
+     ASKS "RewriteRule ^/v$ - [END]\nDocumentRoot /d\n<Directory /d>\n"
+          "RewriteRule ^v$ /d [R=301,L]\nRedirect /w /w\n</Directory>\n",
+     "/w /w 302 subpath=on\n",
+     "E2 RewriteRule '^/v$' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E5" BEHIND},
+    /* Accept stands in what a rule does. */
+    {"htaccess",
+     "RewriteRule ^v$ /%{HTTP:Accept} [R=303,L]\nRedirect /v /b\nRedirect /w /w\n",
+     "/w /w 302 subpath=on\n",
+     "E1 RewriteRule '^v$' was left out: its substitution has a variable or a map\n"
+     "E2 it was left out: line 1 was, and may answer the same paths first\n"},
+    /* It sees what a rule ahead of it has made of a path. */
+    {"htaccess",
+     "RewriteRule ^o$ v\n" ASKS "RewriteRule ^v$ /a [R=303,L]\nRedirect /o /b\n", "",
+     "E1 RewriteRule '^o$' was left out: it does not end the processing: no L, END, F, G or PT\n"
+     "E3 RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
+     "E4" BEHIND_3},
     /* httpd asks no RewriteRule of what END has made; "^" within a pattern is the path of a directory. */
     {"htaccess",
      "RewriteRule ^new$ /old.php [R=301,L]\nRewriteRule ^old\\.php$ /new [R=301,L]\nRewriteRule "

@@ -27,7 +27,8 @@ typedef enum convert_format {
 } convert_format;
 #define CONVERT_FORMATS 8
 
-/** What a line that was left out does to rows that may match the same paths. */
+/** What a line that was left out does to rows that may match the same paths. One of a server or its
+ * virtual hosts may keep RewriteRules from being asked: those of directories, too, or not. */
 typedef enum convert_ahead {
     CONVERT_NOT_AHEAD,
     CONVERT_AHEAD,             /* it may answer first, by the header Accept */

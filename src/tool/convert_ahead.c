@@ -72,11 +72,24 @@ bool convert_asks(convert_askers askers, const char *condition)
            (askers == CONVERT_ASKERS_SET && mentions(condition, "env"));
 }
 
+bool convert_has_asking(convert_askers askers, const char *args)
+{
+    const char *variable = strstr(args, "%{");
+
+    return variable && convert_asks(askers, variable);
+}
+
 bool convert_section_asks(convert_askers askers, const char *name, const char *args)
 {
     if (!strcasecmp(name, "<Else") || !strcasecmp(name, "<ElseIf"))
         return askers != CONVERT_NO_ASKERS;
     return !strcasecmp(name, "<If") && convert_asks(askers, args);
+}
+
+static bool moves_on(const rewrite_rule *rule)
+{
+    return strcmp(rule->output, "-") != 0 && !strstr(rule->output, "://") &&
+           !(rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_STATUS | REWRITE_PASSTHROUGH));
 }
 
 void convert_pass_on(convert_begun *begun, const rewrite_rule *rules, size_t n)
@@ -88,6 +101,7 @@ void convert_pass_on(convert_begun *begun, const rewrite_rule *rules, size_t n)
             counted = (size_t)rules[i].skip;
         for (size_t k = i + 1; begun[i].asks && k < n && k - i <= counted; k++)
             begun[k].asks = true;
+        begun[i].moved = i && (begun[i - 1].moved || moves_on(&rules[i - 1]));
     }
 }
 
@@ -180,6 +194,17 @@ static bool same_host(const redirect_rule *a, const redirect_rule *b)
            !strcmp(a->host, b->host);
 }
 
+/* A server's line that leaves its requests to a map, without those of the RewriteRules behind it. */
+static bool is_behind_server(const candidate *row, const candidate *ahead,
+                             const convert_phases *order)
+{
+    if (!(order->rewrites & 1U << row->phase))
+        return false;
+    if (row->phase >= order->directories)
+        return ahead->rule.ahead == CONVERT_AHEAD;
+    return row->phase == ahead->phase ? row->order > ahead->order : order->inherits;
+}
+
 /* Where a path that is made is seen does not depend on the order of lines. */
 static bool is_behind(const candidate *row, const candidate *ahead, const convert_phases *order,
                       apr_pool_t *pool)
@@ -190,7 +215,9 @@ static bool is_behind(const candidate *row, const candidate *ahead, const conver
         return false;
     if (ahead->rule.ahead == CONVERT_MAKES_PATH)
         return order->rewrites & 1U << row->phase && may_meet(&ahead->rule, &row->rule, pool);
-    if (row->phase < order->directories || ahead->phase < order->directories ||
+    if (ahead->phase < order->directories)
+        return is_behind_server(row, ahead, order) && may_meet(&ahead->rule, &row->rule, pool);
+    if (row->phase < order->directories ||
         (apart ? row->phase < ahead->phase : row->order < ahead->order))
         return false;
     /* Where mod_rewrite has changed a path, mod_alias still sees the one that was asked for. */
@@ -219,13 +246,14 @@ static bool says_more(const candidate *row, const candidate *by)
            (by->rule.rule.host && !row->rule.rule.host);
 }
 
-/* Requests that such a row would have answered go on to others: it may stand ahead of these itself. */
+/* Requests that such a row would have answered go on to others: it may stand ahead of these itself. A
+ * server's line answers them still. */
 static void leave_out(convert_list *list, candidate *row, const candidate *by,
-                      apr_array_header_t *ahead)
+                      apr_array_header_t *ahead, const convert_phases *order)
 {
     row->rule.ahead = CONVERT_AHEAD;
     row->rule.literals = NULL;
-    if (says_more(row, by))
+    if (row->phase >= order->directories && says_more(row, by))
         APR_ARRAY_PUSH(ahead, const candidate *) = row;
     convert_report(list, REDIRECT_ERROR, row->rule.file, row->rule.rule.line,
                    by->rule.ahead == CONVERT_MAKES_PATH
@@ -250,7 +278,7 @@ static void leave_out_behind(convert_list *list, apr_array_header_t *all, apr_ar
             const candidate *by = row->rule.ahead ? NULL : find_ahead(ahead, row, order, scratch);
 
             if (by) {
-                leave_out(list, row, by, ahead);
+                leave_out(list, row, by, ahead, order);
                 again = true;
             }
         }

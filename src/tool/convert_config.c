@@ -295,32 +295,9 @@ static void take_redirect(reader *r, int alias, const config_line *line)
 
 /* --- RewriteRule ------------------------------------------------------------------------------*/
 
-/* A pattern of a directory as one of the whole path. NULL: that is not possible. */
 static const char *whole_pattern(const scope *s, const char *pattern, apr_pool_t *pool)
 {
-    const char *base =
-        convert_quote_regex(pool, s->base ? s->base : "", s->base ? strlen(s->base) : 0);
-
-    if (!s->in_dir)
-        return pattern;
-    if (convert_looks_back(pattern))
-        return NULL;
-    if (strchr(pattern, '|')) {
-        unsigned depth = 0;
-
-        for (const char *p = pattern; *p; p++) {
-            if (*p == '\\' && p[1])
-                p++;
-            else if (*p == '|' && !depth)
-                return NULL;
-            depth += *p == '(';
-            depth -= *p == ')' && depth;
-        }
-    }
-    if (*pattern == '^')
-        return apr_pstrcat(pool, "^", base, pattern + 1, NULL);
-    /* What it captures stands at the first place that it matches. */
-    return apr_pstrcat(pool, "^", base, ".*?", pattern, NULL);
+    return s->in_dir ? convert_whole_pattern(s->base ? s->base : "", pattern, pool) : pattern;
 }
 
 static const char *rewrite_target(reader *r, const rewrite_rule *rule, bool *expand)
@@ -366,19 +343,23 @@ static const char *with_query(const convert_rule *rule, const char *target, apr_
     return *rule->rule.query ? apr_pstrcat(pool, target, "?", rule->rule.query, NULL) : target;
 }
 
-/* It answers by Accept. One of the server itself is asked ahead of a map. */
-static void keep_asking(reader *r, const rewrite_rule *from, uint32_t line)
+/* It answers by Accept. A server's lines are asked ahead of a map: a "-" that ends them leaves their
+ * request to it, and END does so with those of directories. */
+static void keep_asking(reader *r, const rewrite_rule *from, const convert_begun *has)
 {
     const scope *s = r->inner;
     const char *pattern = NULL;
     bool answers = from->flags & (REWRITE_REDIRECT | REWRITE_STATUS | REWRITE_UNKNOWN) ||
                    strstr(from->output, "://");
 
-    if (s->base && !s->fault && *from->pattern != '!' && !(from->flags & REWRITE_UNKNOWN))
+    if (convert_goes_on(from) || (!s->in_dir && (answers || strcmp(from->output, "-") != 0)))
+        return;
+    if ((s->base || !s->in_dir) && !s->fault && *from->pattern != '!' &&
+        !(from->flags & REWRITE_UNKNOWN) && !has->moved)
         pattern = whole_pattern(s, from->pattern, r->pool);
-    if (s->in_dir && !convert_goes_on(from))
-        keep_ahead(r, line, answers ? CONVERT_AHEAD : CONVERT_AHEAD_OF_REWRITES, pattern,
-                   from->flags & REWRITE_NOCASE ? REDIRECT_ICASE : 0, true);
+    answers = s->in_dir ? answers : from->flags & REWRITE_END;
+    keep_ahead(r, has->rule.line, answers ? CONVERT_AHEAD : CONVERT_AHEAD_OF_REWRITES, pattern,
+               from->flags & REWRITE_NOCASE ? REDIRECT_ICASE : 0, true);
 }
 
 /* With END, or PT in a server, no RewriteRule sees the path that it makes. A map would. */
@@ -425,7 +406,7 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begu
     if (fault) {
         lost(r, begun->line, "RewriteRule '%s' was left out: %s", from->pattern, fault);
         if (has->asks)
-            keep_asking(r, from, begun->line);
+            keep_asking(r, from, has);
         keep_made_path(r, from, begun->line);
         return;
     }
@@ -699,7 +680,7 @@ static void begin_rewrite(reader *r, const config_line *line)
         s->rules->nelts--;
         rule->options = REDIRECT_OPT_APPEND_QUERY;
     }
-    begun.asks = s->asks;
+    begun.asks = s->asks || convert_has_asking(r->askers, line->args);
     for (int i = 0; i < s->conditions->nelts; i++)
         begun.asks |= convert_asks(r->askers, APR_ARRAY_IDX(s->conditions, i, rewrite_line).args);
     if (s->conditions->nelts && !convert_read_query(s->conditions, rule, pool) &&

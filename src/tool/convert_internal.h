@@ -192,6 +192,9 @@ void convert_put_accept(redirect_rule *rule, const convert_accept *accept, apr_p
 /** True when something behind the first byte of a regex asks for what stands ahead of it: "(?i)^a", "\b", a
  * lookbehind. It means something else once more stands ahead. */
 bool convert_looks_back(const char *pattern);
+/** A pattern of the directory with the URL path @a base, "/" in front and behind, as one of the whole
+ * path. NULL: that is not possible. */
+const char *convert_whole_pattern(const char *base, const char *pattern, apr_pool_t *pool);
 
 /** What is known of a RewriteRule beside what rules/rules.h says. */
 typedef struct convert_begun {
@@ -199,6 +202,7 @@ typedef struct convert_begun {
     convert_accept accept;
     bool same;      /* the next one answers the same, so its conditions make no difference */
     bool asks;      /* whether it is tried may depend on Accept, in whatever way */
+    bool moved;     /* it may see another path than was asked for, by a rule ahead of it */
     bool taken;     /* it can be converted */
     bool told;      /* what changes was reported */
     uint32_t never; /* the line of one without conditions that answers instead; 0: none */
@@ -234,8 +238,11 @@ typedef enum convert_askers {
 convert_askers convert_find_askers(config_reader lines);
 /** True when a RewriteCond with these arguments, or a section <If> that begins so, may look at Accept. */
 bool convert_asks(convert_askers askers, const char *condition);
+/** True when one of the variables of a line, "%{...}", may. */
+bool convert_has_asking(convert_askers askers, const char *args);
 bool convert_section_asks(convert_askers askers, const char *name, const char *args);
-/** Rules that S or C makes depend on one that looks at Accept do so, too. */
+/** Rules that S or C makes depend on one that looks at Accept do so, too. And those behind one that changes
+ * the path, and does not end, see what it made. */
 void convert_pass_on(convert_begun *begun, const rewrite_rule *rules, size_t n);
 /** True when the rules behind this one see the same request, whether it matches or not. */
 bool convert_goes_on(const rewrite_rule *rule);

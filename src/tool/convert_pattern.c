@@ -581,3 +581,24 @@ bool convert_looks_back(const char *pattern)
     }
     return false;
 }
+
+const char *convert_whole_pattern(const char *base, const char *pattern, apr_pool_t *pool)
+{
+    const char *quoted = convert_quote_regex(pool, base, strlen(base));
+    unsigned depth = 0;
+
+    if (convert_looks_back(pattern))
+        return NULL;
+    for (const char *p = strchr(pattern, '|') ? pattern : ""; *p; p++) {
+        if (*p == '\\' && p[1])
+            p++;
+        else if (*p == '|' && !depth)
+            return NULL;
+        depth += *p == '(';
+        depth -= *p == ')' && depth;
+    }
+    if (*pattern == '^')
+        return apr_pstrcat(pool, "^", quoted, pattern + 1, NULL);
+    /* What it captures stands at the first place that it matches. */
+    return apr_pstrcat(pool, "^", quoted, ".*?", pattern, NULL);
+}
