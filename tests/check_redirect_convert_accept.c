@@ -122,7 +122,8 @@ static const struct {
           "Redirect /v /c\nDocumentRoot /d\n<Directory /d>\nRewriteRule ^v$ /d [R=301,L]\n"
           "</Directory>\n",
      "/w /b 303\n/v /c 302 subpath=on\n/v /d 301\n",
-     "E2 RewriteRule '^/v$' was left out: it has conditions on Accept (see --negotiate)\nE3" BEHIND},
+     "E2 RewriteRule '^/v$' was left out: it has conditions on Accept (see "
+     "--negotiate)\nE3" BEHIND},
     {"",
      ASKS "RewriteRule ^/v$ - [END]\nDocumentRoot /d\n<Directory /d>\n"
           "RewriteRule ^v$ /d [R=301,L]\nRedirect /w /w\n</Directory>\n",
@@ -130,14 +131,12 @@ static const struct {
      "E2 RewriteRule '^/v$' was left out: it has conditions on Accept (see --negotiate)\n"
      "E5" BEHIND},
     /* Accept stands in what a rule does. */
-    {"htaccess",
-     "RewriteRule ^v$ /%{HTTP:Accept} [R=303,L]\nRedirect /v /b\nRedirect /w /w\n",
+    {"htaccess", "RewriteRule ^v$ /%{HTTP:Accept} [R=303,L]\nRedirect /v /b\nRedirect /w /w\n",
      "/w /w 302 subpath=on\n",
      "E1 RewriteRule '^v$' was left out: its substitution has a variable or a map\n"
      "E2 it was left out: line 1 was, and may answer the same paths first\n"},
     /* It sees what a rule ahead of it has made of a path. */
-    {"htaccess",
-     "RewriteRule ^o$ v\n" ASKS "RewriteRule ^v$ /a [R=303,L]\nRedirect /o /b\n", "",
+    {"htaccess", "RewriteRule ^o$ v\n" ASKS "RewriteRule ^v$ /a [R=303,L]\nRedirect /o /b\n", "",
      "E1 RewriteRule '^o$' was left out: it does not end the processing: no L, END, F, G or PT\n"
      "E3 RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
      "E4" BEHIND_3},
