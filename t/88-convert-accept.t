@@ -35,6 +35,7 @@ sub target { return 'http://e.example/t' . ++$targets }
 # A line that answers by Accept, or something that depends on it.
 sub asking {
     my $pattern = one_of(@PATTERNS);
+    return "RewriteRule $pattern http://e.example/%{HTTP:Accept} [R=303,L,NE]\n" if rand() < 0.05;
     my ($to, $flags) = @{ one_of([target(), 'R=303,L'], [target(), 'R=302,L,NC'], [target(), 'R=303'], ['v.ttl', 'L'], ['w', 'L'], ['old', 'END'],
             ['-', 'L'], ['-', 'END'], ['-', 'F'], ['-', 'G'], ['-', 'R=406,L'], ['-', 'C'], ['-', 'S=1'], ['-', 'S=2'],
             ['-', 'E=t:1'], ['-', 'T=text/plain'], ['w', ''], [target(), '']) };
@@ -50,6 +51,15 @@ sub plain {
     return "$line " . one_of(qw(/v /w /a /a/v /a//v /old /v.ttl)) . ' ' . target() . "\n" if $line eq 'Redirect';
     return "$line " . one_of(qw(^/v$ ^/v /w$ ^/a/(v|w)$ ^/old$ ^/a/b/v$ .)) . ' ' . target() . "\n" if $line eq 'RedirectMatch';
     return "$line " . one_of(grep { !/^!|.\^/ } @PATTERNS) . ' ' . target() . one_of(' [R=303,L]', ' [R=301,L,NC]') . "\n";
+}
+
+# Rules of the server: httpd asks them ahead of a map.
+sub of_server {
+    my $text = one_of('', one_of(@ASKS) . "\nRewriteRule " . one_of(@PATTERNS) . ' - ' . one_of('[L]', '[END]', '[PT]', '[S=1]') . "\n");
+    $text .= join '', map { rand() < 0.3 ? asking() : plain(1) } 0 .. rand 3;
+    $text =~ s{^(RewriteRule !?(?:\(\?i\))?\^)(?=[^\s(])}{$1/}mg;
+    $text =~ s{^(RewriteRule \S+ )(?=[vwo])}{$1/}mg;
+    return "RewriteEngine On\n$text";
 }
 
 my @SECTIONS = (["<Directory $root>", '</Directory>'], ["<Directory $root/a>", '</Directory>'], ["<DirectoryMatch ^$root/a>", '</DirectoryMatch>'],
@@ -71,7 +81,7 @@ sub random_lines {
 
 my (@hosts, %reported);
 for my $n (0 .. $HOSTS - 1) {
-    my $text = random_lines();
+    my $text = (rand() < 0.3 ? of_server() : '') . random_lines();
     write_file("$dir/lines.conf", "DocumentRoot $root\n$text");
     my $said = qx{"$tool" convert --to csv "$dir/lines.conf" --output "$dir/maps/$n.csv" 2>&1};
     $reported{$1}++ while $said =~ /(may answer the same paths first|conditions on Accept|make no difference)/g;
