@@ -228,9 +228,40 @@ static const struct {
      "request for another type was answered by none of them, and is by line 4\n"},
     /* A map would compare those behind the default, too. */
     {"htaccess negotiate", HTML DEFAULT TURTLE, "/v /v.html 303 accept=text/html\n/v /v.rdf 303\n",
+     "N5 it never answers: line 3 does\n"
      "E2 lines 2 to 3 are" NEGOTIATED "; a request with 'Accept: */*' was answered by line 3, and "
-     "is by line 2; a request without Accept was answered by line 3, and is by line 2\n"
-     "N5 it never answers: line 3 does\n"},
+     "is by line 2; a request without Accept was answered by line 3, and is by line 2\n"},
+    /* What is said holds: of lines that became rows, and of the first row of two for a type. */
+    {"htaccess negotiate",
+     HTML "RewriteCond %{HTTP_ACCEPT} !text/plain\nRewriteRule ^v$ /a [R=303,L]\n" TURTLE DEFAULT,
+     "/v /v.html 303 accept=text/html\n",
+     "E4 RewriteRule '^v$' was left out: it has conditions\n"
+     "E6 it was left out: line 4 was, and may answer the same paths first\n"
+     "E7 it was left out: line 4 was, and may answer the same paths first\n"
+     "E2 " ALONE "\n"},
+    {"htaccess negotiate",
+     HTML "RewriteCond %{HTTP_ACCEPT} (text/html|text/turtle)\nRewriteRule ^v$ /a [R=303,L]\n" TURTLE,
+     "/v /v.html 303 accept=text/html\n/v /a 303 accept=text/html,text/turtle\n"
+     "/v /v.ttl 303 accept=text/turtle\n",
+     "E2 lines 2 to 6 are" NEGOTIATED
+     "; 'Accept: text/html;q=0.1, text/turtle' was answered by line 2, and is by line 4; a request "
+     "with 'Accept: */*' was answered by none of them, and is by line 2; a request without Accept "
+     "was answered by none of them, and is by line 2\n"},
+    {"htaccess negotiate",
+     "RewriteCond %{HTTP_ACCEPT} ^text/turtle\nRewriteRule ^v$ /v.ttl [R=303,L]\n" HTML,
+     "/v /v.ttl 303 accept=text/turtle\n/v /v.html 303 accept=text/html\n",
+     "E2 lines 2 to 4 are" NEGOTIATED "; a request with 'Accept: */*' was answered by none of them, "
+     "and is by line 2; a request without Accept was answered by none of them, and is by line 2; "
+     "which of two types stands first does not count any more\n"},
+    {"htaccess negotiate",
+     "RewriteCond %{HTTP_ACCEPT} TEXT/turtle\nRewriteRule ^v$ /v.ttl [R=303,L]\n"
+     "RewriteCond %{HTTP_ACCEPT} .*\nRewriteRule ^v$ /w [R=303,L]\n"
+     "RewriteCond %{HTTP_ACCEPT} TEXT/turtle [NC]\nRewriteRule ^w$ /w [R=303,L]\n",
+     "/w /w 303 accept=text/turtle\n",
+     "E2 RewriteRule '^v$' was left out: it has conditions\n"
+     "E4 RewriteRule '^v$' was left out: it has conditions\n"
+     "E6 it is" NEGOTIATED "; a request with 'Accept: */*' was answered by none of them, and is by "
+     "line 6; a request without Accept was answered by none of them, and is by line 6\n"},
 };
 
 START_TEST(blocks_become_rows)

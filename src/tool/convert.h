@@ -46,7 +46,8 @@ typedef struct convert_rule {
     uint32_t part;      /* see convert_row */
     unsigned place; /* of a configuration: rules of another place are asked in other requests, or
                          * in an order that is not known; 0: the server's and its virtual hosts' */
-    convert_ahead ahead; /* none of a list's is */
+    convert_ahead ahead;         /* none of a list's is */
+    struct convert_begun *begun; /* while a configuration is read: of a RewriteRule; else NULL */
     const unsigned char
         *literals; /* with `ahead`: redirect_literals that its paths have; NULL: not known */
     bool lost;     /* it could not be written as it is, which was reported */

@@ -57,6 +57,7 @@ static bool read_types(const char *s, convert_accept *accept, apr_pool_t *pool)
     char type[256];
     bool group;
 
+    accept->first |= *s == '^' && strncmp(s + 1, ".*", 2) != 0;
     s += *s == '^';
     while (!strncmp(s, ".*", 2))
         s += 2;
@@ -81,7 +82,7 @@ static bool read_types(const char *s, convert_accept *accept, apr_pool_t *pool)
 
 static bool is_any(const char *pattern)
 {
-    static const char *const all[] = {".", ".+", ".*", "^.*", "^.+", "^.*$", "^.+$"};
+    static const char *const all[] = {".", ".+", "^.+", "^.+$"};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (!strcmp(pattern, all[i]))
@@ -91,18 +92,22 @@ static bool is_any(const char *pattern)
 }
 
 /* "A.*(B|C)" */
-static bool is_order(const char *pattern)
+static bool is_order(const char *pattern, convert_accept *accept, apr_pool_t *pool)
 {
     convert_accept unused = {.types = ""};
     char type[256];
     const char *s = one_type(pattern, type, sizeof(type));
-    apr_pool_t *scratch;
-    bool good;
 
-    apr_pool_create(&scratch, NULL);
-    good = s && !strncmp(s, ".*", 2) && s[2] == '(' && read_types(s + 2, &unused, scratch);
-    apr_pool_destroy(scratch);
-    return good;
+    accept->barred = apr_pstrcat(pool, accept->barred, type, ",", NULL);
+    return s && !strncmp(s, ".*", 2) && s[2] == '(' && read_types(s + 2, &unused, pool);
+}
+
+/* No client writes capitals, which mod_rewrite tells apart without NC. */
+static bool has_capital(const char *pattern)
+{
+    while (*pattern && !apr_isupper(*pattern))
+        pattern++;
+    return *pattern != '\0';
 }
 
 static accept_shape shape_of(const rewrite_line *line, convert_accept *accept, unsigned *flags,
@@ -121,8 +126,10 @@ static accept_shape shape_of(const rewrite_line *line, convert_accept *accept, u
     }
     if (strcasecmp(input, "%{HTTP_ACCEPT}") != 0 && strcasecmp(input, "%{HTTP:Accept}") != 0)
         return SHAPE_OTHER;
+    if (has_capital(pattern) && !(*flags & REWRITE_CONDITION_NOCASE))
+        return SHAPE_OTHER;
     if (*pattern == '!')
-        return is_order(pattern + 1) ? SHAPE_NOT : SHAPE_OTHER;
+        return is_order(pattern + 1, accept, pool) ? SHAPE_NOT : SHAPE_OTHER;
     if (is_any(pattern))
         return SHAPE_ANY;
     return read_types(pattern, accept, pool) ? SHAPE_TYPES : SHAPE_OTHER;
@@ -143,7 +150,6 @@ static int read_group(const apr_array_header_t *conditions, int at, convert_acce
         types += shape == SHAPE_TYPES;
         if (shape == SHAPE_OTHER || (shape != SHAPE_TYPES && !alone))
             return 0;
-        accept->order |= shape == SHAPE_NOT;
         accept->any |= shape == SHAPE_ANY;
     }
     /* mod_rewrite takes an OR behind which nothing comes for one that holds. */
@@ -157,12 +163,12 @@ bool convert_read_accept(const apr_array_header_t *conditions, convert_accept *a
 {
     int n = 1;
 
-    *accept = (convert_accept){.types = ""};
+    *accept = (convert_accept){.types = "", .barred = ""};
     for (int at = 0; at < conditions->nelts && n; at += n)
         n = read_group(conditions, at, accept, pool);
     accept->known = n && conditions->nelts && (*accept->types || accept->star || accept->any) &&
                     !(accept->agent && !*accept->types) && !(accept->any && accept->groups) &&
-                    (accept->groups || !accept->order);
+                    (accept->groups || !*accept->barred);
     return accept->known;
 }
 
@@ -274,23 +280,38 @@ static const char *behind_any(const convert_accept *rows, const uint32_t *lines,
     return "";
 }
 
+/* mod_rewrite finds a name within another one, too. */
+static bool is_found(const char *types, const char *header)
+{
+    for (const char *s = types; *s; s += *s == ',') {
+        size_t n = strcspn(s, ",");
+
+        if (memmem(header, strlen(header), s, n))
+            return true;
+        s += n;
+    }
+    return false;
+}
+
 /* A header by which another row than before answers. */
 static const char *example(const convert_accept *rows, const uint32_t *lines, int n,
                            apr_pool_t *pool)
 {
-    for (int i = 0; i < n; i++) {
-        const char *type = first_type(&rows[i], pool);
+    for (int i = 0; i + 1 < n * n; i++) {
+        const char *type = first_type(&rows[i / n], pool), *other = first_type(&rows[i % n], pool);
+        const char *header = apr_pstrcat(pool, type, ";q=0.1, ", other, NULL);
+        int before = 0, now = 0;
 
-        for (int k = i + 1; k < n && *type; k++) {
-            const char *other = first_type(&rows[k], pool);
-
-            if (*other && !has_type(&rows[i], other))
-                return apr_psprintf(pool,
-                                    "; 'Accept: %s;q=0.1, %s' was answered by line %u, and is by "
-                                    "line %u",
-                                    type, other, redirect_line_number(lines[i]),
-                                    redirect_line_number(lines[k]));
-        }
+        if (i / n >= i % n || !*type || !*other)
+            continue;
+        while (rows[before].known && !rows[before].any && !is_found(rows[before].types, header))
+            before++;
+        while (!has_type(&rows[now], other))
+            now++;
+        if (before != now && !rows[before].first && !is_found(rows[before].barred, header))
+            return apr_psprintf(pool, "; 'Accept: %s' was answered by line %u, and is by line %u",
+                                header, redirect_line_number(lines[before]),
+                                redirect_line_number(lines[now]));
     }
     return "";
 }
@@ -303,7 +324,7 @@ static const char *changes(const convert_accept *rows, const uint32_t *lines, in
     for (int i = 0; i < n; i++) {
         if (rows[i].agent)
             agent = "; User-Agent does not count any more";
-        if (rows[i].order)
+        if (*rows[i].barred || rows[i].first)
             order = "; which of two types stands first does not count any more";
     }
     return apr_pstrcat(pool, which,
@@ -379,7 +400,7 @@ static void say_block(convert_list *list, const char *file, convert_begun *begun
         known |= begun[i].accept.known;
         rows[count] = begun[i].accept;
         if (ended)
-            rows[count].types = "";
+            rows[count].types = rows[count].barred = "";
         first = count ? first : i;
         last = i;
         lines[count++] = begun[i].rule.line;
@@ -409,11 +430,15 @@ static void find_never(convert_begun *begun, const rewrite_rule *rules, size_t n
     }
 }
 
-void convert_say_blocks(convert_list *list, const char *file, convert_begun *begun,
-                        const rewrite_rule *rules, size_t n)
+void convert_find_never(convert_begun *begun, const rewrite_rule *rules, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         find_never(begun + i, rules + i, n - i);
+}
+
+void convert_say_blocks(convert_list *list, const char *file, convert_begun *begun,
+                        const rewrite_rule *rules, size_t n)
+{
     for (size_t i = 0; i < n; i++) {
         if (is_row(&begun[i]) && !begun[i].told)
             say_block(list, file, begun + i, rules + i, n - i);

@@ -304,7 +304,12 @@ void convert_append(convert_list *list, apr_array_header_t *const phases[],
     }
     leave_out_behind(list, all, ahead, order);
     for (int i = 0; i < all->nelts; i++) {
-        if (!APR_ARRAY_IDX(all, i, candidate).rule.ahead)
-            APR_ARRAY_PUSH(list->rules, convert_rule) = APR_ARRAY_IDX(all, i, candidate).rule;
+        convert_rule *rule = &APR_ARRAY_IDX(all, i, candidate).rule;
+
+        if (rule->begun && !rule->ahead)
+            rule->begun->taken = true;
+        rule->begun = NULL;
+        if (!rule->ahead)
+            APR_ARRAY_PUSH(list->rules, convert_rule) = *rule;
     }
 }

@@ -45,6 +45,13 @@ typedef struct scope {
     apr_array_header_t *rules;      /* convert_begun, of the RewriteRules */
 } scope;
 
+/* The RewriteRules of a container. */
+typedef struct block {
+    convert_begun *begun;
+    const rewrite_rule *rules;
+    size_t n;
+} block;
+
 typedef struct reader {
     convert_list *list;
     const char *file;
@@ -55,8 +62,9 @@ typedef struct reader {
     unsigned places;                    /* given away */
     convert_askers askers;
     bool negotiate;
-    bool inherits; /* some directory does, or gives on */
-    bool parted;   /* there are virtual hosts that do not inherit the server's RewriteRules */
+    apr_array_header_t *blocks; /* block, with negotiate */
+    bool inherits;              /* some directory does, or gives on */
+    bool parted; /* there are virtual hosts that do not inherit the server's RewriteRules */
 } reader;
 
 /* A redirect line that is left out. */
@@ -380,10 +388,10 @@ static void keep_made_path(reader *r, const rewrite_rule *from, uint32_t line)
     keep_ahead(r, line, CONVERT_MAKES_PATH, pattern, 0, true);
 }
 
-static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begun *has)
+static void take_rewrite(reader *r, const rewrite_rule *from, convert_begun *has)
 {
     const redirect_rule *begun = &has->rule;
-    convert_rule rule = {.file = r->file, .rule = *begun};
+    convert_rule rule = {.file = r->file, .begun = has, .rule = *begun};
     const char *fault = rewrite_fault(r->inner, from), *target = NULL, *pattern = from->pattern;
     bool expand = false, appends = false;
 
@@ -454,9 +462,12 @@ static void take_rewrites(reader *r)
     convert_find_same(begun, rules, n);
     for (size_t i = 0; i < n; i++)
         begun[i].taken = !rewrite_fault(s, &rules[i]);
-    if (r->negotiate)
-        convert_say_blocks(r->list, r->file, begun, rules, n);
+    if (r->negotiate) {
+        convert_find_never(begun, rules, n);
+        APR_ARRAY_PUSH(r->blocks, block) = (block){begun, rules, n};
+    }
     for (size_t i = 0; i < n; i++) {
+        begun[i].taken = false;
         if (begun[i].never)
             convert_report(r->list, REDIRECT_NOTE, r->file, begun[i].rule.line,
                            "it never answers: line %u does", redirect_line_number(begun[i].never));
@@ -749,6 +760,7 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
                 .file = file,
                 .pool = list->pool,
                 .negotiate = place->negotiate,
+                .blocks = apr_array_make(list->pool, 4, sizeof(block)),
                 .askers = convert_find_askers(lines)};
     scope top = {.in_dir = place->htaccess};
 
@@ -767,6 +779,11 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
                    &(convert_phases){PHASES, DIR_REWRITE,
                                      1 << HOST_REWRITE | 1 << REWRITE | 1 << DIR_REWRITE,
                                      r.inherits});
+    for (int i = 0; i < r.blocks->nelts; i++) {
+        const block *one = &APR_ARRAY_IDX(r.blocks, i, block);
+
+        convert_say_blocks(list, file, one->begun, one->rules, one->n);
+    }
     if (r.others)
         convert_report(list, REDIRECT_NOTE, file, 0,
                        "%" APR_UINT64_T_FMT " other directives are no redirects", r.others);

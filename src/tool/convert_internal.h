@@ -174,12 +174,13 @@ bool convert_read_query(const apr_array_header_t *conditions, redirect_rule *rul
 
 /** What RewriteConds on the header Accept say. */
 typedef struct convert_accept {
-    bool known;        /* they have a common shape */
-    const char *types; /* of which one has to be there, with commas between; "": any */
-    bool star;         /* "*" for both parts of a type is one, too */
-    bool any;          /* there has to be a header */
-    bool agent;        /* a browser's User-Agent will do, too */
-    bool order;        /* and one type must not stand ahead of another */
+    bool known;         /* they have a common shape */
+    const char *types;  /* of which one has to be there, with commas between; "": any */
+    bool star;          /* "*" for both parts of a type is one, too */
+    bool any;           /* there has to be a header */
+    bool agent;         /* a browser's User-Agent will do, too */
+    bool first;         /* one of the types may have to stand at the beginning */
+    const char *barred; /* behind these, with a comma behind each, no type counts; "": none */
     unsigned groups;
 } convert_accept;
 
@@ -197,21 +198,24 @@ bool convert_looks_back(const char *pattern);
 const char *convert_whole_pattern(const char *base, const char *pattern, apr_pool_t *pool);
 
 /** What is known of a RewriteRule beside what rules/rules.h says. */
-typedef struct convert_begun {
+typedef struct convert_begun convert_begun;
+struct convert_begun {
     redirect_rule rule; /* line, query, option and condition */
     convert_accept accept;
     bool same;      /* the next one answers the same, so its conditions make no difference */
     bool asks;      /* whether it is tried may depend on Accept, in whatever way */
     bool moved;     /* it may see another path than was asked for, by a rule ahead of it */
-    bool taken;     /* it can be converted */
+    bool taken;     /* it can be converted; then: it was */
     bool told;      /* what changes was reported */
     uint32_t never; /* the line of one without conditions that answers instead; 0: none */
-} convert_begun;
+};
 
 /** Find rules whose conditions on Accept make no difference. */
 void convert_find_same(convert_begun *begun, const rewrite_rule *rules, size_t n);
-/** Report what changes where rules with the same pattern are negotiated, for each pattern, and find those
- * that never answer: a map would compare them, too. */
+/** Find rules on Accept that never answer, as one with their pattern and without conditions does. A map
+ * would compare them. */
+void convert_find_never(convert_begun *begun, const rewrite_rule *rules, size_t n);
+/** Report what changes where rules with the same pattern are negotiated, for each pattern. */
 void convert_say_blocks(convert_list *list, const char *file, convert_begun *begun,
                         const rewrite_rule *rules, size_t n);
 
