@@ -80,6 +80,13 @@ static const char *read_host(oracle_row *row, const char *s)
     return end;
 }
 
+/* Vercel's ":name*" and such, as a segment's end, is an error at Netlify. */
+static bool is_repeated(const char *begin, const char *colon, const char *end)
+{
+    return colon > begin && !isalnum((unsigned char)colon[-1]) && (*end == '*' || *end == '+') &&
+           (!end[1] || end[1] == '/');
+}
+
 /* Netlify: a placeholder is ":name", a splat "*". Here a colon behind a letter or digit means itself,
  * unless the placeholder or the splat ahead ends there. */
 static void read_netlify(oracle_row *row)
@@ -100,6 +107,7 @@ static void read_netlify(oracle_row *row)
 
             name->greedy = true;
             call(row, name, s + 1, len - 1);
+            row->bad |= is_repeated(begin, s, s + len);
             s += len;
         } else if (*s == '*') {
             bool last = !s[1] && s > begin + 1 && s[-1] == '/';

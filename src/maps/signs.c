@@ -209,6 +209,16 @@ static size_t dollar_at(map_text t, size_t i, bool query)
     return is_end(t, i);
 }
 
+/* Is the "*" at i the end of a parameter without a value? "q=*" is one that addresses have. */
+static bool is_parameter(map_text t, size_t i)
+{
+    size_t begin = i;
+
+    while (begin && !strchr("?&=", t.s[begin - 1]))
+        begin--;
+    return begin && t.s[begin - 1] != '=' && (i + 1 == t.len || t.s[i + 1] == '&');
+}
+
 static size_t sign_at(map_text t, size_t i, bool query, bool wildcards, size_t *mark)
 {
     *mark = i;
@@ -232,7 +242,7 @@ static size_t sign_at(map_text t, size_t i, bool query, bool wildcards, size_t *
     case '|':
         return !query && is_one_of(char_at(t, i + 1), "/^");
     case '*':
-        return !query && !wildcards;
+        return query ? is_parameter(t, i) : !wildcards;
     default:
         return 0;
     }
@@ -303,6 +313,22 @@ static bool find_name(map_text t, size_t path_len, map_text target, bool wildcar
     return false;
 }
 
+/* Other formats than _redirects have ":name*", ":name+" and ":name?". There a splat would stand
+ * alone, and a question mark begins the query, which @a t has behind @a path_len bytes. */
+static bool find_repeated_name(map_text t, size_t path_len, redirect_sign *sign)
+{
+    for (size_t i = 1; i < path_len; i++) {
+        size_t n = t.s[i] == ':' && !apr_isalnum(t.s[i - 1]) ? name_at(t, i) : 0, end = i + n;
+        char behind = n ? char_at(t, end) : '\0';
+
+        if (is_one_of(behind, "*+?") && is_behind_segment(t, end + 1)) {
+            *sign = (redirect_sign){i, n + 1, end};
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- sources ------------------------------------------------------------------------------------ */
 
 #define ONES UINT64_C(0x0101010101010101)
@@ -348,12 +374,14 @@ bool redirect_map_check_literal(map_reader *r, const map_source *parts, map_text
         all.len += 1 + query->len;
     if (r->options->any_source || !may_have_signs(all) ||
         (!redirect_map_find_sign(all.s, path->len, all.len, wildcards, &sign) &&
+         !(wildcards && find_repeated_name(all, path->len, &sign)) &&
          !find_name(all, path->len, target, wildcards, &sign)))
         return true;
     return redirect_map_fail(r,
-                             "'%s' in the source is no pattern here; %s. If it means itself, write "
-                             "%%%02X for its '%c'",
-                             redirect_map_quote(r, all.s + sign.at, sign.len), r->patterns,
+                             "'%s' in the source%s is no pattern here; %s. If it means itself, "
+                             "write %%%02X for its '%c'",
+                             redirect_map_quote(r, all.s + sign.at, sign.len),
+                             sign.at > path->len ? "'s query" : "", r->patterns,
                              (unsigned)all.s[sign.mark], all.s[sign.mark]);
 }
 
