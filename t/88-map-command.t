@@ -214,13 +214,25 @@ like asked(), qr/temporary=1/, 'and are temporary';
 ok !-e $file, 'they are collected no more';
 run(qw(begin m.txt));
 run(qw(add m.txt /a /b));
-my $whole = read_file($file);
-write_file($file, "${whole}add /torn /tar");
-expect 'an edit behind one that was torn', [qw(add m.txt /c /d)], 0, qr/\Acollected, 2 edits so far\n\z/;
-is read_file($file), "${whole}add /c /d\n", 'is not put into its line';
-write_file($file, "${whole}add /torn /tar");
 expect 'abort', [qw(abort m.txt)], 0, qr/\A1 edit dropped\n\z/;
 ok !-e $file, 'they are gone';
+
+# What a command leaves that was killed while it wrote.
+run(qw(begin m.txt));
+my $title = read_file($file);
+for my $part ('', substr($title, 0, 20), substr($title, 0, -1)) {
+    write_file($file, $part);
+    done();
+    expect 'behind a begin that was cut off an edit', [@set], 0, qr/taken/;
+    expect 'can begin', [qw(begin m.txt)], 0;
+}
+write_file($file, "${title}add /a /b\ndel /cut");
+expect 'a part of an edit', [qw(add m.txt /c /d)], 0, qr/\Acollected, 2 edits so far\n\z/;
+write_file($file, read_file($file) . 'del /c');
+done(edits => 2);
+expect 'is not sent', [qw(commit m.txt)], 0, qr/\A2 edits taken/;
+is body(), "add /a /b\nadd /c /d\n", 'the others are';
+
 run(qw(begin m.txt));
 rename $file, "$file.real";
 symlink "$file.real", $file;

@@ -2,7 +2,8 @@
 /*
  * Edits of a map that htcachectl map begin collects, in a file of the user's own, until commit sends
  * them. The file is locked while it is read or written, so that no edit is lost between two commands
- * that run at once. Called by tool/map_command.c.
+ * that run at once. A command that is killed may leave a part of a line at the end. This counts as not
+ * written. Called by tool/map_command.c.
  */
 #include "tool/map_command.h"
 
@@ -70,28 +71,11 @@ static int say_errno(const map_collection *c)
     return TOOL_USAGE;
 }
 
-/* What stands behind the last line's end is of a command that did not end, and was never said to be
- * collected: the next edit would be put behind it. */
-static bool drop_part(map_collection *c, size_t *len)
+/* All bytes of the file, with a NUL behind them, in c->bytes; *len is how many. */
+static int read_bytes(map_collection *c, size_t *len)
 {
-    size_t whole = *len;
-
-    while (whole && c->bytes[whole - 1] != '\n')
-        whole--;
-    if (whole < *len && ftruncate(c->fd, (off_t)whole) != 0)
-        return false;
-    c->bytes[whole] = '\0';
-    *len = whole;
-    return true;
-}
-
-/* All of it, below the first line, which must be the title. */
-static int read_file(const tool_options *o, const char *map, map_collection *c, apr_pool_t *pool)
-{
-    const char *title = title_of(o, map, pool);
-    size_t skip = strlen(title), at = 0, room;
-    const char *end;
     struct stat st;
+    size_t at = 0;
 
     if (fstat(c->fd, &st) != 0)
         return say_errno(c);
@@ -99,10 +83,9 @@ static int read_file(const tool_options *o, const char *map, map_collection *c, 
         tool_say("%s is not a file of this user with edits, or too large", c->path);
         return TOOL_USAGE;
     }
-    room = (size_t)st.st_size;
-    c->bytes = malloc(room + 1);
-    while (c->bytes && at < room) {
-        ssize_t n = read(c->fd, c->bytes + at, room - at);
+    c->bytes = calloc(1, (size_t)st.st_size + 1);
+    while (c->bytes && at < (size_t)st.st_size) {
+        ssize_t n = read(c->fd, c->bytes + at, (size_t)st.st_size - at);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -110,36 +93,81 @@ static int read_file(const tool_options *o, const char *map, map_collection *c, 
             break;
         at += (size_t)n;
     }
-    if (c->bytes)
-        c->bytes[at] = '\0';
-    if (!c->bytes || at < skip || memcmp(c->bytes, title, skip) != 0 ||
-        !(end = strchr(c->bytes + skip, '\n'))) {
+    *len = at;
+    return c->bytes ? TOOL_GOOD : say_errno(c);
+}
+
+/* What is behind the last end of a line is removed. False: errno. */
+static bool drop_part(map_collection *c, size_t *len)
+{
+    size_t whole = *len;
+
+    while (whole && c->bytes[whole - 1] != '\n')
+        whole--;
+    if (whole == *len)
+        return true;
+    *len = whole;
+    return ftruncate(c->fd, (off_t)whole) == 0;
+}
+
+/* Of all below the first line, which must be the title. Without one the file is empty then. */
+static int read_file(const tool_options *o, const char *map, map_collection *c, apr_pool_t *pool)
+{
+    const char *title = title_of(o, map, pool), *end;
+    size_t skip = strlen(title), len;
+    int code = read_bytes(c, &len);
+
+    if (code != TOOL_GOOD)
+        return code;
+    if (memcmp(c->bytes, title, len < skip ? len : skip) != 0) {
         tool_say("%s does not hold the edits of %s; remove it", c->path, map);
         return TOOL_USAGE;
     }
-    if (!drop_part(c, &at))
+    if (!drop_part(c, &len))
         return say_errno(c);
+    c->begun = len > skip;
+    if (!c->begun)
+        return TOOL_GOOD;
     c->since = (time_t)strtoll(c->bytes + skip, NULL, 10);
-    c->len = at - (size_t)(end + 1 - c->bytes);
-    memmove(c->bytes, end + 1, c->len);
+    end = (const char *)memchr(c->bytes, '\n', len) + 1;
+    c->len = len - (size_t)(end - c->bytes);
+    memmove(c->bytes, end, c->len);
     c->bytes[c->len] = '\0';
     for (size_t i = 0; i < c->len; i++)
         c->edits += c->bytes[i] == '\n';
     return TOOL_GOOD;
 }
 
-/* The lock is of no use if the file was removed before it was had. */
-static bool lock(map_collection *c)
+/* Open and lock the file. The lock is of no use if the file was removed before it was had. False:
+ * errno. */
+static bool open_locked(map_collection *c, int flags)
 {
-    struct stat st;
+    struct stat st = {.st_nlink = 0};
 
-    return flock(c->fd, LOCK_EX) == 0 && fstat(c->fd, &st) == 0 && st.st_nlink > 0;
+    while (!st.st_nlink) {
+        if (c->fd >= 0)
+            close(c->fd);
+        c->fd =
+            open(c->path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+        if (c->fd < 0 || flock(c->fd, LOCK_EX) != 0 || fstat(c->fd, &st) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Nothing is collected, whether there is a file or not. */
+static void forget(map_collection *c)
+{
+    map_collection_close(c);
+    c->fd = -1;
+    c->bytes = NULL;
 }
 
 int map_collection_open(const tool_options *o, const char *map, map_collection *c, apr_pool_t *pool)
 {
     const char *folder = folder_of(pool), *name = strrchr(map, '/');
     char *plain = apr_pstrndup(pool, name ? name + 1 : map, 100);
+    int code;
 
     *c = (map_collection){.fd = -1};
     if (!folder)
@@ -150,15 +178,12 @@ int map_collection_open(const tool_options *o, const char *map, map_collection *
     }
     c->path =
         apr_psprintf(pool, "%s%s-%016" APR_UINT64_T_HEX_FMT, folder, plain, hash_of(o->url, map));
-    c->fd = open(c->path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (c->fd < 0)
-        return errno == ENOENT || errno == ENOTDIR ? TOOL_GOOD : say_errno(c);
-    if (!lock(c)) {
-        close(c->fd);
-        c->fd = -1;
-        return TOOL_GOOD;
-    }
-    return read_file(o, map, c, pool);
+    if (!open_locked(c, 0))
+        return c->fd < 0 && (errno == ENOENT || errno == ENOTDIR) ? TOOL_GOOD : say_errno(c);
+    code = read_file(o, map, c, pool);
+    if (code == TOOL_GOOD && !c->begun)
+        forget(c);
+    return code;
 }
 
 static bool write_all(int fd, const char *s, size_t len)
@@ -180,7 +205,7 @@ int map_collection_begin(const tool_options *o, const char *map, map_collection 
                          apr_pool_t *pool)
 {
     const char *title;
-    int code = TOOL_GOOD;
+    int code;
 
     if (!c->path) {
         tool_say("where can edits be collected? Neither HOME nor XDG_STATE_HOME is set");
@@ -188,9 +213,11 @@ int map_collection_begin(const tool_options *o, const char *map, map_collection 
     }
     if (!make_folders(c->path, pool))
         return say_errno(c);
-    c->fd = open(c->path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (c->fd < 0)
+    if (!open_locked(c, O_CREAT))
         return say_errno(c);
+    code = read_file(o, map, c, pool);
+    if (code != TOOL_GOOD || c->begun)
+        return code;
     title = apr_psprintf(pool, "%s%" APR_INT64_T_FMT "\n", title_of(o, map, pool),
                          (apr_int64_t)time(NULL));
     if (!write_all(c->fd, title, strlen(title))) {

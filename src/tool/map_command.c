@@ -254,11 +254,12 @@ static int edit(asking *a, map_collection *c, apr_pool_t *pool)
 
 static int begin(asking *a, map_collection *c, apr_pool_t *pool)
 {
+    int code = c->fd < 0 ? map_collection_begin(a->o, a->map, c, pool) : TOOL_GOOD;
     char since[40];
     struct tm tm;
 
-    if (c->fd < 0)
-        return map_collection_begin(a->o, a->map, c, pool);
+    if (!c->begun)
+        return code;
     localtime_r(&c->since, &tm);
     strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S", &tm);
     tool_say("edits of %s are collected since %s, %u so far: commit or abort them first", a->map,

@@ -14,7 +14,8 @@
 typedef struct map_collection {
     const char *path; /* of their file; NULL: nowhere */
     int fd;           /* locked; -1: nothing is collected */
-    char *bytes;      /* malloc'ed; edits, one a line, below the file's first line */
+    bool begun;       /* the file has its first line */
+    char *bytes;      /* malloc'ed; edits, one a line, below that */
     size_t len;
     unsigned edits;
     time_t since;
@@ -23,7 +24,8 @@ typedef struct map_collection {
 /** Read what is collected for a map. A tool_exit; what is wrong was said. */
 int map_collection_open(const tool_options *o, const char *map, map_collection *c,
                         apr_pool_t *pool);
-/** Begin to collect; nothing is. */
+/** Begin to collect; nothing is. c->begun: somebody else has begun at the same time, so nothing was
+ * done. */
 int map_collection_begin(const tool_options *o, const char *map, map_collection *c,
                          apr_pool_t *pool);
 /** Add an edit's line, with its end. */
