@@ -299,7 +299,7 @@ for my $case (['a source that has a row', 409, "set /keep/1 /x\nadd /keep/3 /y\n
 }
 my @unwritable = (
     ['the file', sub { chmod $_[0] ? 0440 : 0640, "$kept/there.txt" }, 'write it'],
-    ['its folder', sub { chmod $_[0] ? 0555 : 0755, $kept }, 'make a file in its folder'],
+    ['its folder', sub { chmod $_[0] ? 0555 : 0755, $kept }, 'make .there.txt.htcache in its folder'],
     # Only root can give files away.
     $> ? () : ['its owner', sub { chown $_[0] ? 0 : $user[0], $user[1], "$kept/there.txt"; chmod $_[0] ? 0660 : 0640, "$kept/there.txt" }, 'give a new file its owner'],
 );

@@ -221,7 +221,8 @@ static const char *make_new(replacing *r)
         r->made = openat(r->folder, r->temporary,
                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
         if (r->made < 0)
-            return not_made(r, cannot(r, "make a file in its folder"));
+            return not_made(
+                r, cannot(r, apr_psprintf(r->pool, "make %s in its folder", r->temporary)));
         if (flock(r->made, LOCK_EX | LOCK_NB) == 0) {
             if (is_own(r, &moved))
                 return ftruncate(r->made, 0) != 0 ? cannot(r, "empty a file in its folder") : NULL;
