@@ -233,7 +233,8 @@ static int play_many(uint64_t first, uint64_t steps, double limit)
             continue;
         }
         memcpy(failure, told->text, sizeof(failure));
-        printf("seed %llu: %s\nshortened:\n", (unsigned long long)told->seed, failure);
+        printf("seed %llu: %s\nafter %llu steps\nshortened:\n", (unsigned long long)told->seed,
+               failure, (unsigned long long)told->steps);
         shorten(told->seed, failure);
         return EXIT_FAILURE;
     }
