@@ -382,9 +382,15 @@ static void others_settle_it(void)
     drain_twice();
 }
 
-static void (*const meddlers[])(void) = {write_meanwhile, another_file, another_directory,
-                                         another_parent,  touch_parent, lose_all,
-                                         others_settle_it};
+/* The node that is looked at is nobody's yet, and goes. */
+static void sweep_it_away(void)
+{
+    htc_watch_sweep(watch, htc_mono_ms() + 100000);
+}
+
+static void (*const meddlers[])(void) = {write_meanwhile,  another_file, another_directory,
+                                         another_parent,   touch_parent, lose_all,
+                                         others_settle_it, sweep_it_away};
 
 /* At each watch that is added something happens and is published: afterwards the record is not
  * trusted, or it is and the next change is seen. */
@@ -417,8 +423,10 @@ START_TEST(something_happens_meanwhile)
             ck_assert_msg(trusted(ref), "%d, watch %u: not trusted again", _i, n);
         drain_twice();
         for (int i = 1; i < 4; i++)
-            htc_watch_sweep(watch, htc_mono_ms() + 100000 * i);
+            htc_watch_sweep(watch, htc_mono_ms() + 100000 * (i + 1));
         stats();
+        ck_assert_msg(!htc_watch_troubled(watch, HTC_TROUBLE_DAMAGE), "%d, watch %u: damage", _i,
+                      n);
         teardown();
     }
     setup();

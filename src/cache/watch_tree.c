@@ -392,7 +392,8 @@ static void unlink_name(htc_watch *w, uint32_t i)
     htcw_at(w, at)->name_next = n->name_next;
 }
 
-/* A node without children and linkers, and not HTCW_DOOMING. */
+/* A node without children and linkers, and not HTCW_DOOMING. A process that is looking at it sees by
+ * the number that it is another one. */
 static void free_node(htc_watch *w, uint32_t i)
 {
     htcw_node *n = htcw_at(w, i);
@@ -404,6 +405,7 @@ static void free_node(htc_watch *w, uint32_t i)
     HTC_POINT("free");
     unlink_name(w, i);
     --*owned(w, n->owner);
+    n->epoch = invalid(w);
     n->parent = HTCW_NIL;
     n->name_next = w->header->free;
     w->header->free = i;
