@@ -10,6 +10,7 @@
  *   sim_process.c   processes, threads, clocks, descriptors, record locks
  *   sim_inotify.c   what the kernel reports
  *   sim_tree.c      files
+ *   sim_short.c     what runs out
  *
  * A file calls those below it. There is one world, in static memory; sim_world_begin() makes a new
  * one of it.
@@ -39,10 +40,16 @@ typedef struct sim_settings {
     int64_t times_ns;    /* of the times in the first file system */
     unsigned max_queued; /* fs.inotify.max_queued_events */
     unsigned max_watches;
-    int64_t revalidate_ms; /* as htc_scope */
+    unsigned max_instances; /* fs.inotify.max_user_instances */
+    int64_t revalidate_ms;  /* as htc_scope */
     unsigned children;
-    bool parent_is_root; /* then it does not drain */
-    bool same_names;     /* one file with very many names */
+    bool parent_is_root;   /* then it does not drain */
+    bool same_names;       /* one file with very many names */
+    bool steps_back;       /* the wall clock does */
+    unsigned nodes;        /* in the table of watches */
+    unsigned sets, blocks; /* of the store; 0: as many as it makes */
+    int share_percent;     /* as htc_server_conf */
+    enum { SIM_APART = 0, SIM_FAT, SIM_XFS, SIM_JFS, SIM_FLAG } folds; /* so does /mnt */
 } sim_settings;
 
 extern sim_settings sim_set;
@@ -76,6 +83,8 @@ struct sim_node {
     int fs;
     unsigned nlink, opens;
     bool readable, passable; /* by the server's user */
+    bool folds;              /* a directory: it takes upper and lower case for the same */
+    bool relived;            /* it may have the times and the number that another one had */
     int64_t mtime, ctime;
     unsigned content; /* of a file; 0: empty */
     unsigned nentries;
@@ -87,7 +96,7 @@ struct sim_node {
 
 typedef struct sim_fs {
     uint32_t type;
-    bool remote; /* other machines change it, and the kernel reports nothing */
+    bool remote, folds; /* remote: other machines change it, and the kernel reports nothing */
     int64_t times_ns;
     sim_node *root;
 } sim_fs;
@@ -98,7 +107,7 @@ typedef struct sim_at {
     sim_node *node;
 } sim_at;
 
-enum { SIM_LOCAL, SIM_NET, SIM_EXTRA, SIM_FSS }; /* the file systems */
+enum { SIM_LOCAL, SIM_NET, SIM_EXTRA, SIM_FOLDED, SIM_FSS }; /* the file systems */
 
 void sim_tree_begin(void);
 /* errno, or 0. *net: a part of the way lies on a remote file system. */
@@ -110,6 +119,9 @@ unsigned sim_look(const char *path, bool *net, const sim_node **file);
 /* The bytes of a content; returns how many. */
 size_t sim_text(unsigned content, char *text);
 void sim_release(sim_node *node);
+/* An empty directory takes upper and lower case for the same, from now on. */
+void sim_fold(const char *path);
+int sim_node_ioctl(const sim_node *node, unsigned long request, void *answer);
 
 /* What editors do: system calls, each with scheduling points inside. False: it failed. */
 bool sim_mkdir(const char *path);
@@ -151,6 +163,7 @@ typedef void sim_job(unsigned process, unsigned argument);
 extern sim_process sim_processes[SIM_PROCESSES];
 extern int64_t sim_now;                         /* monotonic clock, nanoseconds */
 extern int64_t sim_wall;                        /* what the wall clock is ahead of it */
+extern bool sim_went_back;                      /* the wall clock, at least once */
 extern uint64_t sim_steps;                      /* scheduling points passed */
 extern unsigned sim_events_read[SIM_PROCESSES]; /* under the hold of the lock that it has */
 
@@ -169,11 +182,25 @@ void sim_point(void);
 /* A thread is in the middle of something, stopped or not. */
 bool sim_anything_running(void);
 unsigned sim_thread(void); /* which one runs; 0: none */
+unsigned sim_own(void);    /* the process whose thread runs, or the parent */
 
 typedef enum sim_what { SIM_NOTHING = 0, SIM_OPEN_FILE, SIM_INOTIFY, SIM_MEMORY } sim_what;
 int sim_fd_new(sim_what what, int number, sim_node *node);
 sim_what sim_fd_what(int fd, int *number, sim_node **node);
 unsigned sim_fds_open(sim_what what);
+
+/* --- sim_short.c --------------------------------------------------------------------------------*/
+
+enum { SIM_NO_FDS = 1, SIM_NO_KERNEL = 2, SIM_NO_MEMORY = 4 };
+extern unsigned sim_short;     /* what of these there is little of */
+extern uint64_t sim_shortages; /* calls that failed for it */
+
+void sim_short_begin(void);
+/* A call that needs this fails now. */
+bool sim_fails(unsigned what);
+void *sim_memory_new(size_t bytes); /* for sim_free(), never short */
+unsigned sim_memory_of(unsigned process);
+void sim_memory_ended(unsigned process);
 
 /* --- sim_httpd.c --------------------------------------------------------------------------------*/
 
@@ -193,7 +220,7 @@ struct htc_store *sim_httpd_store(unsigned process);
 
 /* --- sim_oracle.c -------------------------------------------------------------------------------*/
 
-#define SIM_PATHS 20
+#define SIM_PATHS 22
 extern const char *const sim_dirs[SIM_PATHS]; /* each ends with '/' */
 
 void sim_oracle_begin(void);
@@ -203,6 +230,8 @@ void sim_changed(bool silent);
 void sim_written(const sim_node *file, unsigned content);
 /* The call that changed it has returned. */
 void sim_change_done(void);
+/* The wall clock is about to go back. */
+void sim_going_back(void);
 /* Something happened after which a claim may have no owner. */
 void sim_claims_lost(void);
 unsigned sim_lost(void); /* how often so far */

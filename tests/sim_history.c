@@ -33,6 +33,7 @@ typedef enum verb {
     RESTART,
     BUILDER,
     MONITOR,
+    SHORTAGE,
     VERBS
 } verb;
 
@@ -46,18 +47,20 @@ static const struct {
     [SWITCH] = {"switch", 3},    [MOUNT] = {"mount", 1},     [PAUSE] = {"pause", 8},
     [JUMP] = {"jump", 1},        [STOP] = {"stop", 2},       [GO_ON] = {"go on", 5},
     [KILL] = {"kill", 6},        [FORK] = {"fork", 6},       [REAP] = {"reap", 2},
-    [RESTART] = {"restart", 1},  [BUILDER] = {"builder", 2}, [MONITOR] = {"monitor", 1}};
+    [RESTART] = {"restart", 1},  [BUILDER] = {"builder", 2}, [MONITOR] = {"monitor", 1},
+    [SHORTAGE] = {"shortage", 4}};
 
 typedef struct action {
     verb verb;
     unsigned process, place, other, name, run;
+    bool swapped; /* the name has the other letters */
     uint64_t chance;
 } action;
 
 sim_settings sim_set;
 static action actions[SIM_ACTIONS];
 static unsigned last_content;
-static bool kills, stops, mounts, whole;
+static bool kills, stops, mounts, shortages, whole;
 static unsigned spread; /* places in which most happens */
 
 /* --- places -------------------------------------------------------------------------------------*/
@@ -66,7 +69,7 @@ static const char *const names[] = {".htaccess", ".htaccess", ".htaccess", ".hta
                                     "b",         "x",         "e",         "u"};
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
-static const char *at(unsigned place, unsigned name)
+static char *at(unsigned place, unsigned name)
 {
     static char paths[4][SIM_PATH];
     static unsigned next;
@@ -76,14 +79,26 @@ static const char *at(unsigned place, unsigned name)
     return path;
 }
 
+/* What takes upper and lower case for the same lies there. */
+static void make_folding(void)
+{
+    if (sim_set.folds == SIM_FLAG)
+        sim_fold("/mnt");
+    else if (sim_set.folds != SIM_APART)
+        sim_mount("/mnt", SIM_FOLDED, NULL);
+}
+
 static void make_tree(void)
 {
     static const char *const dirs[] = {"/srv",       "/srv/www", "/srv/www/a", "/srv/www/a/b",
                                        "/srv/www/c", "/rel1",    "/rel1/x",    "/rel2",
                                        "/rel2/x",    "/net",     "/mnt",       "/mnt/t"};
 
-    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
         sim_mkdir(dirs[i]);
+        if (!strcmp(dirs[i], "/mnt"))
+            make_folding();
+    }
     sim_symlink("a", "/srv/www/d");
     sim_symlink("/rel1", "/srv/now");
     sim_symlink("../now/../now", "/srv/www/e");
@@ -100,13 +115,22 @@ static void make_tree(void)
 
 /* --- editors: jobs of the second process --------------------------------------------------------*/
 
+/* The other letters in the last name. */
+static void swap(char *path)
+{
+    for (char *c = strrchr(path, '/'); *c; c++)
+        *c ^= (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ? 0x20 : 0;
+}
+
 static void edit(unsigned process, unsigned argument)
 {
     const action *a = &actions[argument];
-    const char *path = at(a->place, a->name), *other = at(a->other, a->name);
+    char *path = at(a->place, a->name), *other = at(a->other, a->name);
     unsigned content = a->other % 5 ? ++last_content : 1 + a->other % 3;
 
     (void)process;
+    if (a->swapped)
+        swap(path);
     switch (a->verb) {
     case WRITE:
         sim_write(path, content);
@@ -224,7 +248,16 @@ static void act(const action *a)
         sim_now += a->other * a->other * 7 * SIM_MS;
         break;
     case JUMP:
-        sim_wall += a->other * SIM_S / 3;
+        if (sim_set.steps_back && a->name % 2) {
+            sim_going_back();
+            sim_wall -= a->other * (a->name % 4 == 1 ? 20 * SIM_MS : SIM_S / 3);
+        } else {
+            sim_wall += a->other * SIM_S / 3;
+        }
+        break;
+    case SHORTAGE:
+        if (shortages)
+            sim_short = a->other % 3 ? 1 + a->place % 7 : 0;
         break;
     case STOP:
         process = next_that(process, is_busy);
@@ -277,16 +310,29 @@ static void choose_settings(void)
                                          100,
                                          1000};
 
+    unsigned folds;
+
     sim_set = (sim_settings){.slice = 1U << sim_random(6),
                              .point_ns = sim_random(4) ? 1000 + (int64_t)sim_random(100000) : 0,
                              .tick_ns = ticks[sim_random(3)] * SIM_MS,
                              .times_ns = times[sim_random(4)],
                              .max_queued = sim_random(4) ? 900 : 2 + sim_random(8),
                              .max_watches = sim_random(4) ? 400 : 1 + sim_random(24),
+                             .max_instances = sim_random(8) ? 8 : sim_random(2),
                              .revalidate_ms = revalidate[sim_random(7)],
                              .children = 1 + sim_random(4),
                              .parent_is_root = sim_random(2),
-                             .same_names = !sim_random(4)};
+                             .same_names = !sim_random(4),
+                             .steps_back = !sim_random(4),
+                             .nodes = sim_random(4) ? 256 : 3 + sim_random(40),
+                             .share_percent = sim_random(4) ? -1 : 1};
+    if (!sim_random(4)) {
+        sim_set.sets = 2 + sim_random(3);
+        sim_set.blocks = 16 + sim_random(64);
+    }
+    folds = sim_random(2 * SIM_FLAG);
+    sim_set.folds = folds > SIM_FLAG ? SIM_APART : folds;
+    shortages = !sim_random(3);
     kills = sim_random(2);
     stops = sim_random(2);
     mounts = !sim_random(4);
@@ -322,6 +368,7 @@ static void choose_actions(void)
                               .place = choose_place(near),
                               .other = choose_place(near),
                               .name = sim_random(NAMES),
+                              .swapped = sim_set.folds && !sim_random(4),
                               .run = sim_random(4) ? sim_random(60) : sim_random(3000),
                               .chance = sim_random(UINT32_MAX)};
         actions[i].chance |= (uint64_t)sim_random(UINT32_MAX) << 32;
@@ -334,6 +381,7 @@ static void settle(void)
 {
     for (int i = 0; i < SIM_PROCESSES; i++)
         sim_processes[i].stopped = false;
+    sim_short = 0;
     for (int i = 0; i < 1000 && !sim_idle(); i++)
         sim_run(1000);
     if (!sim_idle())
@@ -353,7 +401,7 @@ static void sweep(unsigned process, unsigned argument)
 static void clear(unsigned process, unsigned argument)
 {
     (void)argument;
-    while (htc_store_clear(sim_httpd_store(process)) != APR_SUCCESS)
+    while (sim_httpd_store(process) && htc_store_clear(sim_httpd_store(process)) != APR_SUCCESS)
         ;
 }
 
@@ -418,6 +466,7 @@ unsigned sim_play(uint64_t seed, const bool *kept)
     choose_settings();
     last_content = 0;
     sim_process_begin();
+    sim_short_begin();
     sim_inotify_begin();
     sim_tree_begin();
     sim_oracle_begin();
@@ -427,10 +476,12 @@ unsigned sim_play(uint64_t seed, const bool *kept)
     sim_httpd_begin();
     sim_httpd_start();
     sim_say("slices of %u, %ld ns a point, ticks of %ld ms, times of %ld ns, queue %u, watches %u, "
-            "revalidate %ld, %u children%s",
+            "revalidate %ld, %u children%s%s, %u nodes, %u sets, share %d, folds %d",
             sim_set.slice, (long)sim_set.point_ns, (long)(sim_set.tick_ns / SIM_MS),
             (long)sim_set.times_ns, sim_set.max_queued, sim_set.max_watches,
-            (long)sim_set.revalidate_ms, sim_set.children, sim_set.same_names ? ", one file" : "");
+            (long)sim_set.revalidate_ms, sim_set.children, sim_set.same_names ? ", one file" : "",
+            sim_set.steps_back ? ", the clock steps back" : "", sim_set.nodes, sim_set.sets,
+            sim_set.share_percent, (int)sim_set.folds);
     for (unsigned i = 0; i < SIM_ACTIONS; i++) {
         if (kept && !kept[i])
             continue;

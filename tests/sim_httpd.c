@@ -58,7 +58,7 @@ htc_store *sim_httpd_store(unsigned process)
 
 static void configure(child *c)
 {
-    c->conf = (htc_server_conf){.share_percent = -1,
+    c->conf = (htc_server_conf){.share_percent = sim_set.share_percent,
                                 .ctx = &c->ctx,
                                 .may_be_enabled = true,
                                 .may_be_auto = sim_set.revalidate_ms == HTC_REVALIDATE_AUTO,
@@ -78,28 +78,49 @@ void sim_httpd_child(void)
         return;
     c = apr_palloc(world, sizeof(*c));
     *c = parent;
-    c->store = *parent.ctx.store;
-    c->ctx.store = &c->store;
+    if (parent.ctx.store) {
+        c->store = *parent.ctx.store;
+        c->ctx.store = &c->store;
+    }
     if (parent.ctx.watch) {
         c->watch = *parent.ctx.watch;
         c->watch.store = &c->store;
         c->ctx.watch = &c->watch;
     }
-    c->ctx.serving = true;
+    c->ctx.serving = parent.ctx.store;
     configure(c);
     sim_processes[process].data = c;
     sim_processes[process].generation = generation;
 }
 
+/* So little of it that it is full soon. */
+static void make_small(void)
+{
+    htc_store *store = parent.ctx.store;
+
+    if (parent.ctx.watch)
+        parent.ctx.watch->nnodes = sim_set.nodes;
+    if (!sim_set.sets)
+        return;
+    store->nsets = sim_set.sets;
+    store->nslots = store->nsets * HTCS_WAYS;
+    store->nblocks = sim_set.blocks;
+}
+
+/* As mod_htcache.c does. Without shared memory httpd does all itself. */
 static void begin_generation(void)
 {
     const char *why = "";
+    uint64_t shortages = sim_shortages;
 
     apr_pool_create(&parent.ctx.pconf, world);
     parent.ctx = (htc_context){.pconf = parent.ctx.pconf, .memory = MEMORY, .farm_text = ""};
     parent.ctx.trusted = apr_array_make(world, 1, sizeof(const char *));
-    if (!htc_kept_use(&parent.ctx, &parent.server) &&
-        htc_kept_create(&parent.ctx, &parent.server, &why) != APR_SUCCESS)
+    if (htc_kept_use(&parent.ctx, &parent.server))
+        ;
+    else if (htc_kept_create(&parent.ctx, &parent.server, &why) == APR_SUCCESS)
+        make_small();
+    else if (shortages == sim_shortages)
         sim_fail("start: %s", why);
     generation++;
     for (unsigned i = 0; i < sim_set.children; i++)
@@ -121,13 +142,15 @@ void sim_httpd_restart(unsigned process, unsigned argument)
 {
     const htc_watch *before = parent.ctx.watch;
     unsigned lost = sim_lost();
+    uint64_t shortages = sim_shortages;
     bool stopped = any_stopped();
 
     (void)process, (void)argument;
     for (unsigned i = 2; i < SIM_PROCESSES; i++)
         sim_processes[i].ending = true;
     begin_generation();
-    if (parent.ctx.watch != before && lost == sim_lost() && !stopped)
+    if (before && parent.ctx.watch != before && lost == sim_lost() && !stopped &&
+        shortages == sim_shortages)
         sim_fail("restart: it begins empty, and no process held a lock for long");
 }
 

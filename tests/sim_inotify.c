@@ -164,15 +164,20 @@ int sim_instance_of_fd(int fd)
 int sim_inotify_init1(int flags)
 {
     (void)flags;
+    if (sim_instances() >= sim_set.max_instances)
+        return fail(EMFILE);
     for (int i = 0; i < INSTANCES; i++) {
         if (!instances[i].used) {
             struct instance *in = &instances[i];
+            int fd = sim_fd_new(SIM_INOTIFY, i, NULL);
 
+            if (fd < 0)
+                return fd;
             in->used = true;
             in->last_wd = 0;
             in->nwatches = in->first = in->n = 0;
             memset(in->by_wd, 0, sizeof(in->by_wd));
-            return sim_fd_new(SIM_INOTIFY, i, NULL);
+            return fd;
         }
     }
     return fail(EMFILE);
@@ -205,9 +210,9 @@ static int add(sim_node *node, int instance, uint32_t mask)
 
     for (int i = 0; i < INSTANCES; i++)
         held += instances[i].used ? instances[i].nwatches : 0;
-    if (held >= sim_set.max_watches) {
+    if (held >= sim_set.max_watches || sim_fails(SIM_NO_KERNEL)) {
         sim_refusals++;
-        return fail(ENOSPC);
+        return fail(held >= sim_set.max_watches ? ENOSPC : ENOMEM);
     }
     while (watch->node)
         watch++;
@@ -265,21 +270,25 @@ ssize_t sim_inotify_read(int instance, void *bytes, size_t size, unsigned *event
     return got;
 }
 
-/* FIONREAD alone; files here know no flags. */
 int sim_ioctl(int fd, unsigned long request, ...)
 {
-    struct instance *in = instance_of(fd);
+    sim_node *node = NULL;
+    int number, bytes = 0;
+    sim_what what = sim_fd_what(fd, &number, &node);
     va_list args;
-    int bytes = 0;
+    void *answer;
 
     sim_point();
-    if (!in || request != FIONREAD)
-        return fail(ENOTTY);
-    for (unsigned i = 0; i < in->n; i++)
-        bytes += (int)size_of(queued(in, i));
     va_start(args, request);
-    *va_arg(args, int *) = bytes;
+    answer = va_arg(args, void *);
     va_end(args);
+    if (what == SIM_OPEN_FILE)
+        return sim_node_ioctl(node, request, answer);
+    if (what != SIM_INOTIFY || request != FIONREAD)
+        return fail(ENOTTY);
+    for (unsigned i = 0; i < instances[number].n; i++)
+        bytes += (int)size_of(queued(&instances[number], i));
+    memcpy(answer, &bytes, sizeof(bytes));
     return 0;
 }
 

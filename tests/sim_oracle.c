@@ -23,10 +23,10 @@
     ((events) ? HTCW_STEP + (events) * (4 * HTCW_PEERS + 16) : 2 * (unsigned)HTCW_STEP)
 
 const char *const sim_dirs[SIM_PATHS] = {
-    "/",           "/srv/",       "/srv/www/",     "/srv/www/a/", "/srv/www/a/b/",
-    "/srv/www/c/", "/srv/www/d/", "/srv/www/d/b/", "/srv/now/",   "/srv/now/x/",
-    "/rel1/x/",    "/rel2/x/",    "/net/",         "/net/n/",     "/net/n/m/",
-    "/mnt/",       "/mnt/t/",     "/mnt/t/u/",     "/srv/www/e/", "/srv/www/e/x/"};
+    "/",           "/srv/",         "/srv/www/", "/srv/www/a/", "/srv/www/a/b/", "/srv/www/c/",
+    "/srv/www/d/", "/srv/www/d/b/", "/srv/now/", "/srv/now/x/", "/rel1/x/",      "/rel2/x/",
+    "/net/",       "/net/n/",       "/net/n/m/", "/mnt/",       "/mnt/t/",       "/mnt/t/u/",
+    "/srv/www/e/", "/srv/www/e/x/", "/mnt/T/",   "/mnt/T/u/"};
 
 #define LASTING UINT64_MAX
 
@@ -38,7 +38,10 @@ typedef struct state {
     uint64_t until;       /* moment; LASTING: it is there */
     int64_t until_ns;
     bool asked_for,
-        silent; /* what followed it is noticed by asking; not at all, but by the sweep */
+        silent;   /* what followed it is noticed by asking; not at all, but by the sweep */
+    bool relived; /* its file may look like one of before */
+    bool aged;    /* it was old enough to be told by its times when the clock went back */
+    int64_t ctime;
 } state;
 
 static struct path {
@@ -143,8 +146,12 @@ static void look_at(struct path *path, const char *dir)
 
         sim_say("    %s is: %s at %.1f ms", dir, said(what, text), (double)sim_now / SIM_MS);
     }
-    path->states[path->n++] =
-        (state){.what = what, .file = node, .nwrites = nwrites, .until = LASTING};
+    path->states[path->n++] = (state){.what = what,
+                                      .file = node,
+                                      .nwrites = nwrites,
+                                      .until = LASTING,
+                                      .relived = node && node->relived,
+                                      .ctime = node ? node->ctime : 0};
 }
 
 void sim_changed(bool silent)
@@ -190,9 +197,41 @@ void sim_net_done(void)
     }
 }
 
+/* A process that got no instance asks for all, each second. */
+static bool asks(void)
+{
+    return sim_set.revalidate_ms < 0 && !sim_httpd_watch(sim_own());
+}
+
 static bool may_be(const state *s, uint64_t began, int64_t at)
 {
-    return s->until > began || s->silent || (s->asked_for && s->until_ns + interval() >= at);
+    return s->until > began || s->silent ||
+           ((s->asked_for || asks()) && s->until_ns + interval() >= at);
+}
+
+void sim_going_back(void)
+{
+    sim_went_back = true;
+    for (int i = 0; i < SIM_PATHS; i++) {
+        for (unsigned n = 0; n < paths[i].n; n++) {
+            state *s = &paths[i].states[n];
+
+            s->aged |= s->file && sim_now + sim_wall - s->ctime >= HTC_RACY_NS;
+        }
+    }
+}
+
+/* A file has the times, the size and the number of one that was there, and not young, before the
+ * clock went back: who compares cannot tell them apart. */
+static bool looks_the_same(const struct path *p, unsigned n)
+{
+    if (!p->states[n].aged)
+        return false;
+    while (++n < p->n) {
+        if (p->states[n].relived)
+            return true;
+    }
+    return false;
 }
 
 /* Who has opened a file reads what is written to it later, also when the path leads elsewhere. */
@@ -216,7 +255,7 @@ void sim_answered(unsigned path, unsigned what, uint64_t began, int64_t at)
     if (what == SIM_OTHER) /* httpd reads it itself */
         return;
     for (unsigned n = p->n; n--;) {
-        if (may_be(&p->states[n], began, at) &&
+        if ((may_be(&p->states[n], began, at) || looks_the_same(p, n)) &&
             (p->states[n].what == what || written_since(&p->states[n], what)))
             return;
     }
@@ -322,6 +361,8 @@ void sim_check_always(void)
         several |= tables_in_use() > 1;
         if (!several)
             count_refusals(w);
+        if (atomic_load(&w->header->troubles[HTC_TROUBLE_DAMAGE]) != HTCW_EMPTY)
+            sim_fail("damage: the table was taken for damaged");
         count_sweeps(w);
     }
     if (!sim_process_busy(0) && sim_instances() > tables_in_use())
@@ -381,6 +422,18 @@ static void check_tree(htc_watch *w)
         sim_fail("tree: it is damaged");
 }
 
+/* Of processes that have nothing to do. */
+static void check_own(void)
+{
+    for (unsigned i = 0; i < SIM_PROCESSES; i++) {
+        if (sim_memory_of(i))
+            sim_fail("kept: process %u has not given back %u pieces of memory", i,
+                     sim_memory_of(i));
+    }
+    if (sim_fds_open(SIM_OPEN_FILE))
+        sim_fail("kept: %u files are still open", sim_fds_open(SIM_OPEN_FILE));
+}
+
 /* What a killed process has left is repaired by the next one that writes. */
 void sim_check_at_rest(void)
 {
@@ -389,7 +442,8 @@ void sim_check_at_rest(void)
     htc_store *store;
     const char *wrong;
 
-    if (!process)
+    check_own();
+    if (!process || !sim_httpd_store(process))
         return;
     w = sim_httpd_watch(process);
     store = sim_httpd_store(process);

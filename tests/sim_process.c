@@ -37,6 +37,7 @@ typedef struct thread {
 
 sim_process sim_processes[SIM_PROCESSES];
 int64_t sim_now, sim_wall;
+bool sim_went_back;
 uint64_t sim_steps;
 static thread threads[SIM_THREADS];
 static jmp_buf scheduler;
@@ -69,7 +70,7 @@ static int fail(int err)
     return -1;
 }
 
-static unsigned own(void)
+unsigned sim_own(void)
 {
     return running ? running->process : 0;
 }
@@ -102,7 +103,7 @@ void sim_point(void)
 {
     sim_steps++;
     sim_now += sim_set.point_ns;
-    sim_check_hold(own());
+    sim_check_hold(sim_own());
     if (running && slice-- == 0)
         switch_away();
 }
@@ -327,6 +328,7 @@ void sim_process_end(unsigned process, bool reaped)
         if (fds[fd].what && (fds[fd].users & 1U << process))
             drop_fd(fd, process);
     }
+    sim_memory_ended(process);
     sim_processes[process].zombie = true;
     sim_processes[process].stopped = false;
     if (reaped)
@@ -343,7 +345,7 @@ void sim_process_reap(void)
 
 static pid_t own_pid(void)
 {
-    return sim_processes[own()].pid;
+    return sim_processes[sim_own()].pid;
 }
 
 /* Who begins to ask for a lock asks for its own number first. */
@@ -378,6 +380,7 @@ void sim_process_begin(void)
     last_pid = last_file = 0;
     sim_now = 5 * SIM_S;
     sim_wall = INT64_C(1700000000) * SIM_S;
+    sim_went_back = false;
     sim_processes[0].pid = 1;
     sim_processes[1].pid = 2;
 }
@@ -386,10 +389,12 @@ void sim_process_begin(void)
 
 int sim_fd_new(sim_what what, int number, sim_node *node)
 {
+    if (sim_fails(SIM_NO_FDS))
+        return fail(sim_random(2) ? EMFILE : ENFILE);
     for (int fd = 3; fd < FDS; fd++) {
         if (fds[fd].what)
             continue;
-        fds[fd] = (struct fd){what, number, node, 0, 1U << own()};
+        fds[fd] = (struct fd){what, number, node, 0, 1U << sim_own()};
         if (node)
             node->opens++;
         return fd;
@@ -399,7 +404,7 @@ int sim_fd_new(sim_what what, int number, sim_node *node)
 
 sim_what sim_fd_what(int fd, int *number, sim_node **node)
 {
-    if (fd < 0 || fd >= FDS || !(fds[fd].users & 1U << own()))
+    if (fd < 0 || fd >= FDS || !(fds[fd].users & 1U << sim_own()))
         return SIM_NOTHING;
     *number = fds[fd].number;
     *node = fds[fd].node;
@@ -429,7 +434,7 @@ int sim_close(int fd)
 
     if (sim_fd_what(fd, &number, &node) == SIM_NOTHING)
         return fail(EBADF);
-    drop_fd(fd, own());
+    drop_fd(fd, sim_own());
     return 0;
 }
 
@@ -445,7 +450,7 @@ ssize_t sim_read(int fd, void *bytes, size_t size)
     sim_point();
     switch (sim_fd_what(fd, &number, &node)) {
     case SIM_INOTIFY:
-        return sim_inotify_read(number, bytes, size, &sim_events_read[own()]);
+        return sim_inotify_read(number, bytes, size, &sim_events_read[sim_own()]);
     case SIM_OPEN_FILE:
         len = node->kind == SIM_FILE ? sim_text(node->content, text) : 0;
         at = fds[fd].at < len ? fds[fd].at : len;
@@ -464,6 +469,8 @@ FILE *sim_fopen(const char *path, const char *mode)
 
     (void)path; /* /proc/sys/fs/inotify/max_user_watches */
     (void)mode;
+    if (sim_fails(SIM_NO_FDS))
+        return NULL;
     snprintf(text, sizeof(text), "%u\n", sim_set.max_watches);
     return fmemopen(text, strlen(text), "r");
 }
@@ -479,6 +486,8 @@ int sim_munmap(void *at, size_t bytes)
 
 apr_status_t sim_apr_generate_random_bytes(unsigned char *bytes, apr_size_t n)
 {
+    if (sim_fails(SIM_NO_FDS))
+        return APR_EGENERAL;
     while (n--)
         *bytes++ = (unsigned char)sim_random(256);
     return APR_SUCCESS;
@@ -533,6 +542,8 @@ int sim_fcntl(int fd, int command, ...)
     va_end(args);
     if (sim_fd_what(fd, &file, &node) != SIM_MEMORY)
         return fail(EBADF);
+    if (region->l_type != F_UNLCK && sim_fails(SIM_NO_KERNEL))
+        return fail(ENOLCK);
     if (command == F_SETLK)
         return set_lock(file, region);
     if (!conflict(file, region))

@@ -47,7 +47,13 @@ int sim_closedir(DIR *dir);
 int sim_inotify_init1(int flags);
 int sim_inotify_add_watch(int fd, const char *path, uint32_t mask);
 int sim_inotify_rm_watch(int fd, int wd);
+void *sim_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 int sim_munmap(void *at, size_t bytes);
+void *sim_malloc(size_t bytes);
+char *sim_strdup(const char *text);
+char *sim_strndup(const char *text, size_t most);
+int sim_asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_free(void *at);
 apr_status_t sim_apr_generate_random_bytes(unsigned char *bytes, apr_size_t n);
 
 #endif

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
 
 #define MOUNTS     8
 #define LINKS      8
@@ -16,6 +18,7 @@
 #define MODE(bits) ((bits) ? 0755U : 0700U)
 
 static sim_node nodes[SIM_NODES];
+static int64_t reached[SIM_NODES]; /* the latest time that a number's file had */
 static sim_fs fss[SIM_FSS];
 static struct mount {
     sim_node *root, *at; /* at NULL: unused; the first one has none */
@@ -32,6 +35,20 @@ static int64_t time_of(const sim_node *node)
     return now / fss[node->fs].times_ns * fss[node->fs].times_ns;
 }
 
+/* Now is the time of its last change. */
+static void stamp(sim_node *node, bool modified)
+{
+    int64_t *latest = &reached[node - nodes], now = time_of(node);
+
+    node->ctime = now;
+    if (modified)
+        node->mtime = now;
+    if (now > *latest)
+        *latest = now;
+    else if (sim_went_back)
+        node->relived = true;
+}
+
 /* The lowest free number, so that numbers are used again at once. */
 static sim_node *node_new(sim_kind kind, int fs)
 {
@@ -45,7 +62,8 @@ static sim_node *node_new(sim_kind kind, int fs)
     node->kind = kind;
     node->fs = fs;
     node->readable = node->passable = true;
-    node->mtime = node->ctime = time_of(node);
+    node->folds = fss[fs].folds;
+    stamp(node, true);
     return node;
 }
 
@@ -61,7 +79,7 @@ void sim_release(sim_node *node)
 static sim_entry *entry_of(sim_node *dir, const char *name)
 {
     for (unsigned i = 0; i < dir->nentries; i++) {
-        if (!strcmp(dir->entries[i].name, name))
+        if (!(dir->folds ? strcasecmp : strcmp)(dir->entries[i].name, name))
             return &dir->entries[i];
     }
     return NULL;
@@ -79,7 +97,7 @@ static bool add_entry(sim_node *dir, const char *name, sim_node *node)
     node->nlink++;
     if (node->kind == SIM_DIR)
         node->parent = dir;
-    dir->mtime = dir->ctime = time_of(dir);
+    stamp(dir, true);
     return true;
 }
 
@@ -90,7 +108,7 @@ static sim_node *remove_entry(sim_node *dir, const char *name)
 
     *entry = dir->entries[--dir->nentries];
     node->nlink--;
-    dir->mtime = dir->ctime = time_of(dir);
+    stamp(dir, true);
     return node;
 }
 
@@ -249,10 +267,13 @@ static bool create(const char *path, sim_kind kind, const char *target, unsigned
 
     if (!dir || !*name || entry_of(dir, name) || dir->nentries == SIM_ENTRIES)
         return false;
-    node = node_new(kind, dir->fs);
+    node = kind == SIM_LINK && dir->fs == SIM_FOLDED && sim_set.folds == SIM_FAT
+               ? NULL
+               : node_new(kind, dir->fs);
     if (!node)
         return false;
     node->content = content;
+    node->folds |= dir->folds;
     if (target)
         strcpy(node->target, target);
     add_entry(dir, name, node);
@@ -275,7 +296,7 @@ static void set_content(sim_node *node, unsigned content)
 {
     node->content = content;
     sim_written(node, content);
-    node->mtime = node->ctime = time_of(node);
+    stamp(node, true);
     if (begin_reports(node))
         sim_report(node, IN_MODIFY, NULL);
     done();
@@ -311,10 +332,8 @@ static bool set_attributes(const char *path, bool times, bool readable, bool pas
     if (!node || node->kind == SIM_LINK)
         return false;
     node->opens++;
-    node->ctime = time_of(node);
-    if (times)
-        node->mtime = node->ctime;
-    else
+    stamp(node, times);
+    if (!times)
         node->readable = readable, node->passable = passable;
     if (begin_reports(node)) {
         sim_report(node, IN_ATTRIB, NULL);
@@ -354,7 +373,7 @@ bool sim_unlink(const char *path)
     if (!entry || is_mount_point(entry->node) || entry->node->nentries)
         return false;
     node = remove_entry(dir, name);
-    node->ctime = time_of(node);
+    stamp(node, false);
     report_removed(dir, name, node, begin_reports(dir));
     return done();
 }
@@ -387,7 +406,7 @@ bool sim_rename(const char *from, const char *to)
         return false;
     over = there ? remove_entry(into, new) : NULL;
     node = remove_entry(dir, old);
-    node->ctime = time_of(node);
+    stamp(node, false);
     add_entry(into, new, node);
     if (over)
         over->opens++;
@@ -414,10 +433,11 @@ bool sim_link(const char *from, const char *to)
     sim_node *dir = parent_of(to, name, &mount);
     sim_at at;
 
-    if (!dir || !*name || entry_of(dir, name) || sim_walk(from, false, &at, NULL) ||
+    if (!dir || !*name || entry_of(dir, name) ||
+        (dir->fs == SIM_FOLDED && sim_set.folds == SIM_FAT) || sim_walk(from, false, &at, NULL) ||
         at.node->kind != SIM_FILE || at.node->fs != dir->fs || !add_entry(dir, name, at.node))
         return false;
-    at.node->ctime = time_of(at.node);
+    stamp(at.node, false);
     at.node->opens++;
     if (begin_reports(dir)) {
         sim_report(at.node, IN_ATTRIB, NULL);
@@ -486,11 +506,16 @@ bool sim_umount(const char *path)
 
 void sim_tree_begin(void)
 {
+    static const uint32_t types[] = {0, 0x4D44, 0x58465342, 0x3153464A, 0};
+
     memset(nodes, 0, sizeof(nodes));
+    memset(reached, 0, sizeof(reached));
     memset(mounts, 0, sizeof(mounts));
-    fss[SIM_LOCAL] = (sim_fs){0xEF53, false, sim_set.times_ns, NULL};
-    fss[SIM_NET] = (sim_fs){0x6969, true, SIM_MS, NULL};
-    fss[SIM_EXTRA] = (sim_fs){0x01021994, false, 1, NULL};
+    fss[SIM_LOCAL] = (sim_fs){0xEF53, false, false, sim_set.times_ns, NULL};
+    fss[SIM_NET] = (sim_fs){0x6969, true, false, SIM_MS, NULL};
+    fss[SIM_EXTRA] = (sim_fs){0x01021994, false, false, 1, NULL};
+    fss[SIM_FOLDED] = (sim_fs){types[sim_set.folds], false, true,
+                               sim_set.folds == SIM_FAT ? 2 * SIM_S : SIM_MS, NULL};
     for (int i = 0; i < SIM_FSS; i++) {
         fss[i].root = node_new(SIM_DIR, i);
         fss[i].root->nlink = 1;
@@ -504,6 +529,30 @@ static int fail(int err)
 {
     errno = err;
     return -1;
+}
+
+/* FS_IOC_GETFLAGS, with FS_CASEFOLD_FL; and XFS's description of itself, of which the flags alone
+ * are asked for: XFS_FSOP_GEOM_FLAGS_DIRV2CI. */
+int sim_node_ioctl(const sim_node *node, unsigned long request, void *answer)
+{
+    uint32_t type = fss[node->fs].type, folds = 1U << 12;
+    long flags = node->folds ? 0x40000000 : 0;
+
+    if (type == 0xEF53 && request == _IOR('f', 1, long))
+        memcpy(answer, &flags, sizeof(flags));
+    else if (type == 0x58465342 && request == _IOR('X', 100, uint64_t[14]))
+        memcpy((char *)answer + 11 * sizeof(uint64_t) + sizeof(folds), &folds, sizeof(folds));
+    else
+        return fail(ENOTTY);
+    return 0;
+}
+
+void sim_fold(const char *path)
+{
+    sim_at at;
+
+    if (!sim_walk(path, true, &at, NULL))
+        at.node->folds = true;
 }
 
 static void fill_stat(const sim_node *node, struct stat *st)
@@ -528,7 +577,7 @@ static int stat_path(const char *path, bool follow, struct stat *st)
     int err;
 
     sim_point();
-    err = sim_walk(path, follow, &at, NULL);
+    err = sim_fails(SIM_NO_KERNEL) ? ENOMEM : sim_walk(path, follow, &at, NULL);
     if (err)
         return fail(err);
     fill_stat(at.node, st);
@@ -555,7 +604,7 @@ static int fill_statfs(const sim_node *node, struct statfs *fs)
 int sim_statfs(const char *path, struct statfs *fs)
 {
     sim_at at;
-    int err = sim_walk(path, true, &at, NULL);
+    int err = sim_fails(SIM_NO_KERNEL) ? ENOMEM : sim_walk(path, true, &at, NULL);
 
     return err ? fail(err) : fill_statfs(at.node, fs);
 }
@@ -592,7 +641,7 @@ ssize_t sim_readlink(const char *path, char *text, size_t size)
     int err;
 
     sim_point();
-    err = sim_walk(path, false, &at, NULL);
+    err = sim_fails(SIM_NO_KERNEL) ? ENOMEM : sim_walk(path, false, &at, NULL);
     if (err || at.node->kind != SIM_LINK)
         return fail(err ? err : EINVAL);
     err = (int)strlen(at.node->target);
@@ -635,13 +684,13 @@ char *sim_realpath(const char *path, char *resolved)
 
     (void)resolved;
     sim_point();
-    err = sim_walk(path, true, &at, NULL);
+    err = sim_fails(SIM_NO_KERNEL | SIM_NO_MEMORY) ? ENOMEM : sim_walk(path, true, &at, NULL);
     if (err) {
         errno = err;
         return NULL;
     }
     name_of(at, name);
-    return strdup(name);
+    return strcpy(sim_memory_new(strlen(name) + 1), name);
 }
 
 static int open_node(sim_node *node, int flags)
@@ -663,7 +712,7 @@ int sim_open(const char *path, int flags, ...)
     int err;
 
     sim_point();
-    err = sim_walk(path, !(flags & O_NOFOLLOW), &at, NULL);
+    err = sim_fails(SIM_NO_KERNEL) ? ENOMEM : sim_walk(path, !(flags & O_NOFOLLOW), &at, NULL);
     return err ? fail(err) : open_node(at.node, flags);
 }
 
@@ -684,11 +733,11 @@ struct sim_dir {
 
 DIR *sim_fdopendir(int fd)
 {
-    struct sim_dir *dir = calloc(1, sizeof(*dir));
+    struct sim_dir *dir = sim_malloc(sizeof(*dir));
 
     if (!dir)
-        abort();
-    dir->fd = fd;
+        return NULL;
+    *dir = (struct sim_dir){.fd = fd};
     return (DIR *)(void *)dir;
 }
 
@@ -709,6 +758,6 @@ int sim_closedir(DIR *opaque)
     struct sim_dir *dir = (struct sim_dir *)(void *)opaque;
     int fd = dir->fd;
 
-    free(dir);
+    sim_free(dir);
     return sim_close(fd);
 }

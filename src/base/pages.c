@@ -49,13 +49,13 @@ void *htc_pages_map(size_t bytes, int protection, int fd)
 {
     size_t whole = round_up(bytes, (size_t)sysconf(_SC_PAGESIZE)), room = whole + HTC_LARGE_PAGE;
     int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, err;
-    char *at,
-        *reserved = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *at, *reserved = sys_mmap(NULL, room, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (reserved == MAP_FAILED)
         return NULL;
     at = reserved + (round_up((uintptr_t)reserved, HTC_LARGE_PAGE) - (uintptr_t)reserved);
-    if (mmap(at, whole, protection, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    if (sys_mmap(at, whole, protection, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
         err = errno;
         munmap(reserved, room);
         errno = err;

@@ -71,8 +71,14 @@ void htc_crash_point(const char *where);
 #define sys_inotify_add_watch HTC_SYS(inotify_add_watch)
 #define sys_inotify_rm_watch  HTC_SYS(inotify_rm_watch)
 
-/* Memory that processes share, and chance. */
+/* Memory, shared by processes and a process's own, and chance. */
+#define sys_mmap         HTC_SYS(mmap)
 #define sys_munmap       HTC_SYS(munmap)
+#define sys_malloc       HTC_SYS(malloc)
+#define sys_strdup       HTC_SYS(strdup)
+#define sys_strndup      HTC_SYS(strndup)
+#define sys_asprintf     HTC_SYS(asprintf)
+#define sys_free         HTC_SYS(free)
 #define sys_random_bytes HTC_SYS(apr_generate_random_bytes)
 
 #endif

@@ -410,17 +410,17 @@ static htc_watch_why ask_directory(const look *l)
  * behind a name of the text cannot be resolved without following that name: none of these. */
 static char *target_path(const char *at, const char *text)
 {
-    char *parent = strdup(at), *base = NULL, *path = NULL;
+    char *parent = sys_strdup(at), *base = NULL, *path = NULL;
     char *slash = parent ? strrchr(parent, '/') : NULL;
 
     if (*text == '/') {
-        base = strdup("");
+        base = sys_strdup("");
         text += strspn(text, "/");
     } else if (slash) {
         slash[slash == parent] = '\0';
         base = sys_realpath(parent, NULL);
     }
-    free(parent);
+    sys_free(parent);
     while (base && *text == '.') {
         size_t dots = strspn(text, ".");
 
@@ -432,9 +432,9 @@ static char *target_path(const char *at, const char *text)
         text += dots;
         text += strspn(text, "/");
     }
-    if (base && asprintf(&path, "%s/%s", strcmp(base, "/") ? base : "", text) < 0)
+    if (base && sys_asprintf(&path, "%s/%s", strcmp(base, "/") ? base : "", text) < 0)
         path = NULL;
-    free(base);
+    sys_free(base);
     return path;
 }
 
@@ -709,10 +709,10 @@ static htc_watch_why settle(htc_watch *w, way along, bool *known, htcw_finish *f
             return why;
         *known = false;
         --*along.looks;
-        l.path = strndup(along.path, len);
+        l.path = sys_strndup(along.path, len);
         why = l.path ? settle_one(w, &l, along) : give_up_look(w, &l);
-        free(l.path);
-        free(l.target);
+        sys_free(l.path);
+        sys_free(l.target);
     }
     return why == HTC_WATCH_OK ? HTC_WATCH_AGAIN : why;
 }

@@ -46,7 +46,7 @@ static apr_status_t read_once(htc_text *text, int fd, uint64_t max, char **buf)
     htc_identity_from_stat(&text->id, &st);
     if (text->id.size > max)
         return APR_ENOSPC;
-    *buf = malloc((size_t)text->id.size + 1);
+    *buf = sys_malloc((size_t)text->id.size + 1);
     if (!*buf)
         return APR_ENOMEM;
     rv = read_all(fd, *buf, (size_t)text->id.size, &text->len);
@@ -66,7 +66,7 @@ static void text_reset(htc_text *text)
 
 static apr_status_t free_bytes(void *bytes)
 {
-    free(bytes);
+    sys_free(bytes);
     return APR_SUCCESS;
 }
 
@@ -96,7 +96,7 @@ static apr_status_t try_to_read(htc_text *text, const char *path, uint64_t max, 
         text_keep(text, buf, pool);
         return rv;
     }
-    free(buf);
+    sys_free(buf);
     text->len = 0;
     return rv;
 }
