@@ -230,6 +230,17 @@ static void in_a_child(unsigned process, sim_job *job, unsigned argument)
         sim_thread_begin(process, job, argument);
 }
 
+/* The wall clock is set. */
+static void jump(const action *a)
+{
+    if (sim_set.steps_back && a->name % 2) {
+        sim_going_back();
+        sim_wall -= a->other * (a->name % 4 == 1 ? 20 * SIM_MS : SIM_S / 3);
+    } else {
+        sim_wall += a->other * SIM_S / 3;
+    }
+}
+
 static void act(const action *a)
 {
     unsigned process = 2 + a->process % (SIM_PROCESSES - 2);
@@ -248,12 +259,7 @@ static void act(const action *a)
         sim_now += a->other * a->other * 7 * SIM_MS;
         break;
     case JUMP:
-        if (sim_set.steps_back && a->name % 2) {
-            sim_going_back();
-            sim_wall -= a->other * (a->name % 4 == 1 ? 20 * SIM_MS : SIM_S / 3);
-        } else {
-            sim_wall += a->other * SIM_S / 3;
-        }
+        jump(a);
         break;
     case SHORTAGE:
         if (shortages)
