@@ -161,11 +161,10 @@ typedef struct sim_process {
 typedef void sim_job(unsigned process, unsigned argument);
 
 extern sim_process sim_processes[SIM_PROCESSES];
-extern int64_t sim_now;                         /* monotonic clock, nanoseconds */
-extern int64_t sim_wall;                        /* what the wall clock is ahead of it */
-extern bool sim_went_back;                      /* the wall clock, at least once */
-extern uint64_t sim_steps;                      /* scheduling points passed */
-extern unsigned sim_events_read[SIM_PROCESSES]; /* under the hold of the lock that it has */
+extern int64_t sim_now;    /* monotonic clock, nanoseconds */
+extern int64_t sim_wall;   /* what the wall clock is ahead of it */
+extern bool sim_went_back; /* the wall clock, at least once */
+extern uint64_t sim_steps; /* scheduling points passed */
 
 void sim_process_begin(void);
 unsigned sim_process_fork(unsigned of); /* 0: there are too many */
@@ -246,6 +245,9 @@ int sim_path_index(const char *file);
 void sim_check_always(void);
 /* Of a process: what its last hold of the lock visited, as soon as that has ended. */
 void sim_check_hold(unsigned process);
+/* Under the hold that it has it takes so many events from the queue; with @a ended of them a watch
+ * ends. */
+void sim_events_taken(unsigned process, unsigned events, unsigned ended);
 void sim_check_at_rest(void);
 void sim_check_given_back(unsigned process);
 

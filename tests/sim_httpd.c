@@ -163,7 +163,6 @@ void sim_httpd_begin(void)
     begun = true;
     apr_pool_create(&world, NULL);
     ap_server_config_defines = apr_array_make(world, 1, sizeof(const char *));
-    memset(&parent, 0, sizeof(parent));
     configure(&parent);
     generation = 0;
 }
@@ -175,8 +174,10 @@ void sim_httpd_start(void)
 
 void sim_httpd_end(void)
 {
+    sim_processes[0].zombie = true; /* its watches go: nobody looks at them any more */
     htc_kept_end(&parent.server);
     apr_pool_destroy(world);
+    memset(&parent, 0, sizeof(parent));
 }
 
 /* --- requests -----------------------------------------------------------------------------------*/

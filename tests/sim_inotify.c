@@ -260,13 +260,16 @@ int sim_inotify_rm_watch(int fd, int wd)
     return 0;
 }
 
-/* *events: so many more were read. */
-ssize_t sim_inotify_read(int instance, void *bytes, size_t size, unsigned *events)
+ssize_t sim_inotify_read(int instance, void *bytes, size_t size, unsigned process)
 {
-    unsigned n = instances[instance].n;
-    ssize_t got = read_events(&instances[instance], bytes, size);
+    struct instance *in = &instances[instance];
+    unsigned first = in->first, n = in->n, ended = 0;
+    ssize_t got = read_events(in, bytes, size);
 
-    *events += n - instances[instance].n;
+    n -= in->n;
+    for (unsigned i = 0; i < n; i++)
+        ended += in->queue[(first + i) % QUEUE].mask == IN_IGNORED;
+    sim_events_taken(process, n, ended);
     return got;
 }
 

@@ -17,10 +17,13 @@
 #define ASK_MS   1000
 #define REFUSED  1024
 #define NET_DONE 30 /* sweeps, after which each record was compared */
-/* Nodes that are visited under one hold of the lock: a step or two, or one and for each event the nodes of
- * one watch and the links to them. */
-#define HOLD(events) \
-    ((events) ? HTCW_STEP + (events) * (4 * HTCW_PEERS + 16) : 2 * (unsigned)HTCW_STEP)
+/* Nodes that are visited under one hold of the lock, but for events: a step, and what began in it. */
+#define HOLD (2U * HTCW_STEP)
+/* And by an event, for each node with its watch: a name in it (found, told, doomed), itself (asked,
+ * doomed), the next one. Where the watch ends each also leaves its lists. One more for each time that
+ * a bucket is looked into. */
+#define EVENT (7U * HTCW_PEERS + 4)
+#define ENDED (14U * HTCW_PEERS + 4)
 
 const char *const sim_dirs[SIM_PATHS] = {
     "/",           "/srv/",         "/srv/www/", "/srv/www/a/", "/srv/www/a/b/", "/srv/www/c/",
@@ -63,6 +66,10 @@ static int64_t swept_at;
 static int64_t refused_at[REFUSED]; /* by node */
 static unsigned refused;
 static bool several; /* there was more than one table at once */
+/* Of the hold that a process has: nodes visited before it took events, and how many these may visit. */
+static struct hold {
+    unsigned before, may, events;
+} holds[SIM_PROCESSES];
 
 void sim_oracle_begin(void)
 {
@@ -74,6 +81,7 @@ void sim_oracle_begin(void)
     memset(refused_at, 0, sizeof(refused_at));
     refused = 0;
     several = false;
+    memset(holds, 0, sizeof(holds));
 }
 
 int sim_path_index(const char *dir)
@@ -336,19 +344,33 @@ static htc_watch *watch_of(unsigned process)
 {
     const sim_process *p = &sim_processes[process];
 
-    return process < 2 || !p->pid || p->zombie ? NULL : sim_httpd_watch(process);
+    return process == 1 || !p->pid || p->zombie ? NULL : sim_httpd_watch(process);
+}
+
+/* There is one such call under a hold of the lock. */
+void sim_events_taken(unsigned process, unsigned events, unsigned ended)
+{
+    const htc_watch *w = watch_of(process);
+
+    if (w)
+        holds[process] = (struct hold){w->visits, (events - ended) * EVENT + ended * ENDED, events};
 }
 
 void sim_check_hold(unsigned process)
 {
     htc_watch *w = watch_of(process);
+    struct hold *hold = &holds[process];
 
-    if (!w || !w->most_visits)
+    if (!w || (!w->most_visits && !hold->events) || atomic_load(&w->header->lock.inside))
         return;
-    if (w->most_visits > HOLD(sim_events_read[process]))
-        sim_fail("hold: %u nodes were visited under one hold of the lock, for %u events",
-                 w->most_visits, sim_events_read[process]);
-    w->most_visits = sim_events_read[process] = 0;
+    if (hold->events && w->most_visits > hold->before + hold->may)
+        sim_fail("hold: %u nodes were visited under one hold of the lock for %u events",
+                 w->most_visits - hold->before, hold->events);
+    if (hold->events ? hold->before > HOLD : w->most_visits > HOLD)
+        sim_fail("hold: %u nodes were visited under one hold of the lock",
+                 hold->events ? hold->before : w->most_visits);
+    w->most_visits = 0;
+    *hold = (struct hold){0};
 }
 
 void sim_check_always(void)

@@ -97,8 +97,6 @@ static void switch_away(void)
     errno = err;
 }
 
-unsigned sim_events_read[SIM_PROCESSES];
-
 void sim_point(void)
 {
     sim_steps++;
@@ -329,6 +327,7 @@ void sim_process_end(unsigned process, bool reaped)
             drop_fd(fd, process);
     }
     sim_memory_ended(process);
+    sim_events_taken(process, 0, 0); /* of its hold; the next process has its number */
     sim_processes[process].zombie = true;
     sim_processes[process].stopped = false;
     if (reaped)
@@ -438,7 +437,7 @@ int sim_close(int fd)
     return 0;
 }
 
-ssize_t sim_inotify_read(int instance, void *bytes, size_t size, unsigned *events);
+ssize_t sim_inotify_read(int instance, void *bytes, size_t size, unsigned process);
 
 ssize_t sim_read(int fd, void *bytes, size_t size)
 {
@@ -450,7 +449,7 @@ ssize_t sim_read(int fd, void *bytes, size_t size)
     sim_point();
     switch (sim_fd_what(fd, &number, &node)) {
     case SIM_INOTIFY:
-        return sim_inotify_read(number, bytes, size, &sim_events_read[sim_own()]);
+        return sim_inotify_read(number, bytes, size, sim_own());
     case SIM_OPEN_FILE:
         len = node->kind == SIM_FILE ? sim_text(node->content, text) : 0;
         at = fds[fd].at < len ? fds[fd].at : len;
