@@ -489,8 +489,8 @@ sub with_impostor {
     my $before = farm($server);
     is $server->client('main')->request('/again/none.html')->{status}, 404, "$name: redirected, and answered";
     my $after = farm($server);
-    if ($after->{budget_spent} > $before->{budget_spent}) {
-        is $after->{servers}[0]{timeouts} - $before->{servers}[0]{timeouts}, 1,
+    if ($after->{budget_spent} > $before->{budget_spent}) { # by a late answer, too, which is no failure
+        cmp_ok $after->{servers}[0]{timeouts} - $before->{servers}[0]{timeouts}, '<=', 1,
             "$name: a request that spent its time does not ask again";
         is $after->{budget_spent} - $before->{budget_spent}, 1, "$name: and is counted once";
     }

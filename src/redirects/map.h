@@ -90,6 +90,7 @@ struct htc_redirects {
     htc_process_cache *patterns; /* of .htaccess files' maps, compiled; see redirects/map_regex.c */
     struct htc_loader *loader;   /* see redirects/map_loader.c */
     struct htc_said *said;       /* see redirects/map_said.c; NULL until child_init */
+    _Atomic int64_t no_memory;   /* monotonic ms: when this was said last; 0: never */
     _Atomic int stopping;        /* the process ends */
 };
 
@@ -181,6 +182,9 @@ bool htc_map_in_vain(const htc_identity *id, const redirect_area_state *state);
 htc_map_dir htc_map_dir_now(const htc_redirect_map *map);
 /** What the map's file is now. All zero when there is none. */
 htc_identity htc_map_file(const htc_redirect_map *map);
+/** Have the kernel tell of changes of the map's file from now on. Whether it has changed is for the
+ * next htc_map_refresh() to see. */
+void htc_map_watch(const htc_redirects *redirects, const htc_redirect_map *map, htc_watch *watch);
 /** The map's time may be up: compare the file. If it changed read it, at once or in the background,
  * see htc_map_is_quick(). Returns for how many ms more its time is not up; 0 when it is not told by
  * time. @a pool for scratch memory. */

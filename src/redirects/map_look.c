@@ -123,14 +123,28 @@ static bool compare(htc_redirects *redirects, const htc_redirect_map *map, bool 
     return read_changed(redirects, map, &state, id.size, pool);
 }
 
+/* Processes of an earlier generation may watch another map by the same word. Each takes the mark of
+ * the other for none of its own. */
+static uint32_t word_of(const htc_redirects *redirects, const htc_redirect_map *map)
+{
+    return map->slot + redirects->generation * NEXT_WORDS;
+}
+
+void htc_map_watch(const htc_redirects *redirects, const htc_redirect_map *map, htc_watch *watch)
+{
+    uint32_t word = word_of(redirects, map);
+    bool whole;
+
+    if (atomic_load(htc_watch_word_at(watch, word)) != htc_watch_word_fresh(watch, word))
+        htc_watch_word(watch, map->file, word, &whole);
+}
+
 /* HtCacheRevalidate auto: looked at when the kernel reported a change, and each second until the
  * image in use is that of the file. */
 static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, htc_watch *watch,
                          apr_pool_t *pool)
 {
-    /* Processes of an earlier generation may watch another map by the same word. Each takes the
-     * mark of the other for none of its own. */
-    uint32_t word = map->slot + redirects->generation * NEXT_WORDS;
+    uint32_t word = word_of(redirects, map);
     _Atomic int64_t *mark = htc_watch_word_at(watch, word);
     int64_t fresh = htc_watch_word_fresh(watch, word), seen = atomic_load(mark), own, now;
     htc_watch_why why;

@@ -5,6 +5,8 @@
  */
 #include "redirects/map.h"
 
+#define SAY_AGAIN_MS 60000 /* of no memory */
+
 void htc_table_free(void *data)
 {
     apr_pool_destroy(((htc_table *)data)->pool);
@@ -37,32 +39,25 @@ static bool open_image(htc_table *table, const redirect_area_pin *pin, htc_image
     return table->table != NULL;
 }
 
-/* The pin stays the caller's. */
+/* In the pool, which is its own then. The pin stays the caller's. NULL: another process has overwritten
+ * the image. Then the map is read again. */
 static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin,
-                             htc_image_kind kind)
+                             htc_image_kind kind, apr_pool_t *pool)
 {
-    apr_pool_t *pool = own_pool();
-    htc_table *table = NULL;
+    htc_table *table = apr_pcalloc(pool, sizeof(*table));
 
-    /* NULL: another process has overwritten the image. Then the map is read again. */
-    if (pool) {
-        table = apr_pcalloc(pool, sizeof(*table));
-        table->redirects = redirects;
-        table->place = redirect_area_place(slot);
-        table->pin = *pin;
-        table->pool = pool;
-    }
-    if (table && open_image(table, pin, kind)) {
-        redirect_table_info_get(table->table, &table->info);
-        if (!redirect_area_owned(redirects->area, slot))
-            table->regexes =
-                apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
-        if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
-            return table;
-    }
-    if (pool)
-        apr_pool_destroy(pool);
-    return NULL;
+    table->redirects = redirects;
+    table->place = redirect_area_place(slot);
+    table->pin = *pin;
+    table->pool = pool;
+    if (!open_image(table, pin, kind))
+        return NULL;
+    redirect_table_info_get(table->table, &table->info);
+    if (!redirect_area_owned(redirects->area, slot))
+        table->regexes = apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
+    return apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS
+               ? table
+               : NULL;
 }
 
 static htc_image_kind kind_of(const htc_table *table)
@@ -90,15 +85,37 @@ static bool key_match(const void *data, const void *key)
     return table->place == wanted->place && kind_of(table) == wanted->kind;
 }
 
+/* Once a minute. */
+static void say_no_memory(htc_redirects *redirects, uint32_t slot)
+{
+    int64_t now = htc_mono_ms(), last = atomic_load(&redirects->no_memory);
+    redirect_area_note note;
+
+    if ((!last || now - last >= SAY_AGAIN_MS) &&
+        atomic_compare_exchange_strong(&redirects->no_memory, &last, now) &&
+        redirect_area_note_get(redirects->area, slot, &note))
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
+                     "HtCacheRedirectMap: %s: this process has no memory for the map, and answers "
+                     "without it for now. Free memory, or raise its limit",
+                     note.file);
+}
+
 /* The table may be there already, made by another thread. */
 static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
                                       const redirect_area_pin *pin, const table_key *key)
 {
-    htc_table *table = table_open(redirects, slot, pin, key->kind);
+    apr_pool_t *pool = own_pool();
+    htc_table *table = pool ? table_open(redirects, slot, pin, key->kind, pool) : NULL;
+    htc_process_node *node = NULL;
 
-    return table ? htc_process_cache_insert(redirects->tables, hash_of(key), key_match, key, table,
-                                            sizeof(*table))
-                 : NULL;
+    if (table)
+        node = htc_process_cache_insert(redirects->tables, hash_of(key), key_match, key, table,
+                                        sizeof(*table));
+    else if (pool)
+        apr_pool_destroy(pool);
+    if (!pool || (table && !node))
+        say_no_memory(redirects, slot);
+    return node;
 }
 
 htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind)

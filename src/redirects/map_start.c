@@ -253,23 +253,20 @@ static apr_status_t stop_loader(void *data)
 }
 
 /* The kernel tells of a change from now on, not only from the first request for a map on. Without that
- * nobody would know whether a file that has changed by then is complete. */
-static void watch_files(htc_redirects *redirects, server_rec *s, apr_pool_t *pchild)
+ * nobody would know whether a file that has changed by then is complete. It is that request which
+ * reads it. */
+static void watch_files(const htc_redirects *redirects, const server_rec *s)
 {
     const htc_server_conf *sc = htc_server_conf_of(s);
-    apr_pool_t *pool;
 
     if (!sc->ctx || !sc->ctx->watch || sc->map_ttl != HTC_REVALIDATE_AUTO)
         return;
-    apr_pool_create(&pool, pchild);
     for (int i = 0; i < redirects->maps->nelts; i++) {
         const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, const htc_redirect_map *);
 
         if (map->slot != REDIRECT_AREA_NIL)
-            htc_map_refresh(redirects, map, HTC_REVALIDATE_AUTO, pool);
-        apr_pool_clear(pool);
+            htc_map_watch(redirects, map, sc->ctx->watch);
     }
-    apr_pool_destroy(pool);
 }
 
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
@@ -300,7 +297,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
         return;
     }
     apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
-    watch_files(redirects, s, pchild);
+    watch_files(redirects, s);
 }
 
 bool htc_map_known(server_rec *s, const redirect_area_key *key)
