@@ -547,6 +547,28 @@ START_TEST(takes_all_or_nothing)
 }
 END_TEST
 
+/* A text file's words are of no use to a pattern of the file's format: it would be a path there. */
+START_TEST(a_pattern_has_the_words_of_its_format)
+{
+    test_map map;
+
+    open_map(&map, "_redirects", "/a /1\n");
+    expect_edit(&map, "add /p/:id /2 case=ignore\n", APR_EGENERAL,
+                "1: a row of _redirects has no options such as 'case=ignore'");
+    expect_edit(&map, "add /w/* 410\n", APR_EGENERAL,
+                "1: a row of _redirects cannot be without a target");
+    expect_edit(&map, "add /p/x:id /2 case=ignore\nadd /gone 410\n", APR_SUCCESS, "");
+    expect(&map, "/P/X:id", "301 /2");
+    expect(&map, "/gone", "410 ");
+    close_map(&map);
+    open_map(&map, "vercel.json", "{\"redirects\": []}\n");
+    expect_edit(&map, "add /p/:id /2 subpath=on\n", APR_EGENERAL, "1: JSON has no word for");
+    expect_edit(&map, "add /p /2 subpath=on\n", APR_SUCCESS, "");
+    expect(&map, "/p/7", "307 /2");
+    close_map(&map);
+}
+END_TEST
+
 /* Where a row would stand if it were the last of the file. */
 START_TEST(new_rows_come_where_the_format_has_them)
 {
@@ -742,6 +764,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 600);
     tcase_add_test(tests, takes_all_or_nothing);
+    tcase_add_test(tests, a_pattern_has_the_words_of_its_format);
     tcase_add_loop_test(tests, what_is_shown_is_what_edits_take, 0, COUNT_OF(shown));
     tcase_add_test(tests, new_rows_come_where_the_format_has_them);
     tcase_add_test(tests, default_of_a_host_comes_last);

@@ -89,6 +89,16 @@ static void say_error(editing *e, apr_status_t rv, size_t edit, const char *mess
     e->last_error = one;
 }
 
+/* The file has no word for it. */
+static void say_refused(editing *e, size_t edit)
+{
+    say_error(e, APR_ENOTIMPL, edit,
+              apr_psprintf(e->job->pool,
+                           "%s; with --temporary the row can be edited without the map's "
+                           "file",
+                           e->job->why));
+}
+
 /* Where in the table a source is, or would be. */
 static size_t slot_of(const editing *e, uint64_t hash, const redirect_rule *rule)
 {
@@ -351,7 +361,7 @@ static void find_groups(editing *e)
         if (breaks_line(one.source) || breaks_line(one.target) || breaks_line(one.options))
             say_error(e, APR_EINVAL, i, "a row cannot have an end of line in it");
         else if (!(rows[i] = e->how->row(e->job, &one)).s)
-            say_error(e, APR_ENOTIMPL, i, e->job->why);
+            say_refused(e, i);
     }
     if (e->rv == APR_SUCCESS && e->n)
         read_alone(alone_create(e, e->n, edit, true), rows);
@@ -420,7 +430,7 @@ static void write_rows(editing *e)
             continue;
         edit[n] = (size_t)(t->edit - e->edits);
         if (!e->how->replace(e->job, t))
-            say_error(e, APR_ENOTIMPL, edit[n], e->job->why);
+            say_refused(e, edit[n]);
         rows[n++] = t->text;
     }
     e->new_rows = rows + n;
@@ -578,7 +588,7 @@ static void open_job(editing *e)
 {
     e->how = redirect_edit_open(e->job);
     if (!e->how)
-        say_error(e, APR_ENOTIMPL, NONE, e->job->why);
+        say_refused(e, NONE);
 }
 
 static void prepare(editing *e)

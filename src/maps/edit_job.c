@@ -52,9 +52,7 @@ map_text redirect_edit_refuse(edit_job *j, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    j->why =
-        apr_psprintf(j->pool, "%s; with --temporary the row can be edited without the map's file",
-                     apr_pvsprintf(j->pool, format, args));
+    j->why = apr_pvsprintf(j->pool, format, args);
     va_end(args);
     return (map_text){NULL, 0, 0};
 }

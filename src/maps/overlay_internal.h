@@ -30,6 +30,7 @@ typedef struct edit_line {
     uint32_t line;
     bool is_edit, wrong;
     bool as_text; /* the format of the map's file has no words for it */
+    bool pattern; /* its source is one of the format */
     edit_row *rows;
 } edit_line;
 

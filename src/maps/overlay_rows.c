@@ -199,6 +199,7 @@ static void take_rule(void *baton, const redirect_rule *rule, bool plain, const 
     row = row_of(x->e, edit, !x->job);
     if (x->job && !redirect_edit_is_meant(x->job, &row, rule, plain))
         say(x, edit, "the row would be read otherwise");
+    edit->pattern = !plain;
     one = apr_pcalloc(x->e->pool, sizeof(*one));
     redirect_edits_copy(&one->rule, rule, x->e->pool);
     one->next = edit->rows;
@@ -241,36 +242,34 @@ static void put_row(edit_buffer *b, const edit_job *j, map_text row, bool first)
 /* --- what the format has no words for --------------------------------------------------------- */
 
 /* A row that says nothing but from where to where. */
-static bool plain_rule(redirect_edits *e, edit_job *j, const edit_format *how, const char *source,
-                       redirect_rule *rule)
+static bool plain_line(redirect_edits *e, edit_job *j, const edit_format *how, const char *source,
+                       edit_line *line)
 {
-    const redirect_edit edit = {
-        .op = REDIRECT_EDIT_ADD, .source = source, .target = "/y", .options = ""};
-    edit_line line = {.edit = edit, .line = 1}, *lines[] = {&line};
     redirect_report silent = {.fn = NULL};
-    reading x = {.e = e, .job = j, .report = &silent, .n = 1, .lines = lines};
-    map_text row = how->row(j, &edit);
+    reading x = {.e = e, .job = j, .report = &silent, .n = 1, .lines = &line};
     edit_buffer b = {.job = j};
+    map_text row;
 
+    *line = (edit_line){.edit = {REDIRECT_EDIT_ADD, source, "/y", 0, ""}, .line = 1};
+    row = how->row(j, &line->edit);
     if (!row.s)
         return false;
     redirect_edit_put(&b, j->before.s, j->before.len);
     x.first = 1 + redirect_edit_lines(b.s, b.len);
     put_row(&b, j, row, true);
     redirect_edit_put(&b, j->after.s, j->after.len);
-    if (read_rows(&x, &j->own, j->name, &b) != APR_SUCCESS || line.wrong || !line.rows)
-        return false;
-    *rule = line.rows->rule;
-    return true;
+    return read_rows(&x, &j->own, j->name, &b) == APR_SUCCESS && !line->wrong && line->rows;
 }
 
 /* What such a row of the format has is what a row of a text file has then. */
 static redirect_map_options text_options(redirect_edits *e, edit_job *j, const edit_format *how)
 {
     redirect_map_options o = e->options;
-    redirect_rule rule;
+    edit_line line;
 
-    if (how && (plain_rule(e, j, how, "/x", &rule) || plain_rule(e, j, how, "//h/x", &rule))) {
+    if (how && (plain_line(e, j, how, "/x", &line) || plain_line(e, j, how, "//h/x", &line))) {
+        const redirect_rule rule = line.rows->rule;
+
         o.status = rule.status;
         o.ignore_case = rule.flags & REDIRECT_ICASE;
         o.subpath = rule.kind == REDIRECT_PREFIX;
@@ -290,6 +289,19 @@ static bool is_empty(const char *at, const char *end)
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
         at++;
     return at == end || *at == '#';
+}
+
+/* A text file takes a pattern of another format for a path, or tells of signs. */
+static void to_text(redirect_edits *e, edit_job *j, const edit_format *how, edit_line *line)
+{
+    const char *why = j->why;
+    edit_line plain;
+
+    line->as_text = true;
+    if (!plain_line(e, j, how, line->edit.source, &plain) || !plain.pattern)
+        return;
+    line->wrong = true;
+    redirect_report_say(e->report, REDIRECT_ERROR, line->line, "%s", why);
 }
 
 /* Each line is an edit or wrong, or it is none. */
@@ -331,7 +343,7 @@ static apr_status_t read_in_format(redirect_edits *e, edit_job *j, const edit_fo
             continue;
         row = how->row(j, &one);
         if (!row.s) {
-            line->as_text = true;
+            to_text(e, j, how, line);
             continue;
         }
         put_row(&b, j, row, !x.n);
