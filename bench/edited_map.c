@@ -1,6 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Look-ups in a map, and the same look-ups while rows of it are edited. Compiled and run by
+ * Look-ups in a map, the same look-ups while rows of it are edited, and when the edits are in its
+ * file. Compiled and run by
  * bench/edited_map.py, which counts their instructions:
  *
  *   edited_map KIND ROWS EDITS LOOKUPS HOW [ADDED]
@@ -88,28 +89,63 @@ static void *take(size_t size)
     return at;
 }
 
-/* Every step-th row from the first on is edited. */
-static const redirect_edited *edit_rows(const redirect_table *base,
-                                        const redirect_map_options *options, const char *kind,
-                                        const char *added, unsigned rows, unsigned edits,
-                                        apr_pool_t *pool)
+/* The row of the edit; every step-th row from the first on is edited. */
+typedef struct change {
+    unsigned rows, edits, step;
+    const char *kind, *added;
+} change;
+
+static void put_map(text *t, const change *c, bool edited)
+{
+    for (unsigned i = 0; i < c->rows; i++) {
+        unsigned edit = edited && i % c->step == 0 ? i / c->step : c->edits;
+
+        if (edit >= c->edits || edit % 3 == 2)
+            put_row(t, "", c->kind, i, "new");
+        else if (edit % 3 == 1)
+            put_row(t, "", c->kind, i, "edited");
+    }
+    for (unsigned i = 2; edited && i < c->edits; i += 3)
+        put_row(t, "", c->added, 2 * c->rows + i, "added");
+}
+
+static const redirect_table *build(const change *c, bool edited,
+                                   const redirect_map_options *options, apr_pool_t *pool)
+{
+    redirect_report report = {.fn = show};
+    const redirect_table *table = NULL;
+    text t = {0};
+    void *image;
+    size_t size;
+
+    put_map(&t, c, edited);
+    if (redirect_map_build(options, "rows.txt", t.at, t.len, &report, pool, &image, &size) ==
+        APR_SUCCESS)
+        table = redirect_table_open(image, size, pool);
+    if (!table)
+        die("the map cannot be built");
+    free(t.at);
+    return table;
+}
+
+static const redirect_edited *edit_rows(const redirect_table *base, const change *c,
+                                        const redirect_map_options *options, apr_pool_t *pool)
 {
     redirect_report report = {.fn = show};
     redirect_edits *e = redirect_edits_create(base, 1, NULL, 0, options, pool);
-    unsigned step = edits ? rows / edits : rows + 1;
     uint32_t counters;
     bool older;
     text t = {0};
     size_t size;
     void *image;
 
-    for (unsigned i = 0; i < edits; i++) {
+    for (unsigned i = 0; i < c->edits; i++) {
         if (i % 3 == 0)
-            put_row(&t, "del ", kind, i * step, NULL);
+            put_row(&t, "del ", c->kind, i * c->step, NULL);
         else if (i % 3 == 1)
-            put_row(&t, "set ", kind, i * step, "edited");
+            put_row(&t, "set ", c->kind, i * c->step, "edited");
         else
-            put_row(&t, "add ", added, 2 * rows + i, "added");
+            put_row(&t, "add ", c->added, 2 * c->rows + i, "added");
     }
     if (redirect_edits_apply(e, t.at ? t.at : "", t.len, &report) != APR_SUCCESS ||
         redirect_edits_finish(e, 1, &size, &counters, &older) != APR_SUCCESS)
@@ -122,20 +158,30 @@ static const redirect_edited *edit_rows(const redirect_table *base,
 }
 
 typedef struct work {
-    const redirect_table *base;
+    const redirect_table *base, *written;
     const redirect_edited *edited;
     redirect_request *requests;
     unsigned lookups;
 } work;
 
-__attribute__((noinline)) static unsigned without_edits(const work *w)
+static inline unsigned look_up(const work *w, const redirect_table *table)
 {
     unsigned found = 0;
     redirect_match match;
 
     for (unsigned i = 0; i < w->lookups; i++)
-        found += redirect_table_lookup(w->base, &w->requests[i], 0, &match);
+        found += redirect_table_lookup(table, &w->requests[i], 0, &match);
     return found;
+}
+
+__attribute__((noinline)) static unsigned without_edits(const work *w)
+{
+    return look_up(w, w->base);
+}
+
+__attribute__((noinline)) static unsigned in_the_file(const work *w)
+{
+    return look_up(w, w->written);
 }
 
 __attribute__((noinline)) static unsigned with_edits(const work *w)
@@ -171,44 +217,39 @@ static redirect_request request_for(const char *kind, unsigned i, apr_pool_t *po
 
 int main(int argc, char **argv)
 {
-    const char *kind = argc > 5 ? argv[1] : "";
-    unsigned rows, edits;
+    change c = {.step = 1};
     redirect_map_options options;
-    redirect_report report = {.fn = show};
     apr_pool_t *pool;
     work w = {0};
-    text t = {0};
-    void *image;
-    size_t size;
+    unsigned wanted;
     bool hit;
 
     if (argc < 6)
         die("usage: edited_map KIND ROWS EDITS LOOKUPS hit|miss [ADDED]");
-    rows = (unsigned)atoi(argv[2]);
-    edits = (unsigned)atoi(argv[3]);
+    c.kind = argv[1];
+    c.added = argc > 6 ? argv[6] : c.kind;
+    c.rows = (unsigned)atoi(argv[2]);
+    c.edits = (unsigned)atoi(argv[3]);
+    c.step = c.edits ? c.rows / c.edits : c.rows + 1;
     w.lookups = (unsigned)atoi(argv[4]);
     hit = !strcmp(argv[5], "hit");
+    wanted = hit ? w.lookups : 0;
     apr_initialize();
     apr_pool_create(&pool, NULL);
-    for (unsigned i = 0; i < rows; i++)
-        put_row(&t, "", kind, i, "new");
     redirect_map_options_init(&options);
     options.format = REDIRECT_FORMAT_TEXT;
-    if (redirect_map_build(&options, "rows.txt", t.at, t.len, &report, pool, &image, &size) !=
-            APR_SUCCESS ||
-        !(w.base = redirect_table_open(image, size, pool)))
-        die("the map cannot be built");
-    w.edited = edit_rows(w.base, &options, kind, argc > 6 ? argv[6] : kind, rows, edits, pool);
+    w.base = build(&c, false, &options, pool);
+    w.written = build(&c, true, &options, pool);
+    w.edited = edit_rows(w.base, &c, &options, pool);
     w.requests = apr_palloc(pool, w.lookups * sizeof(*w.requests));
     for (unsigned i = 0; i < w.lookups; i++) {
-        unsigned step = edits ? rows / edits : rows + 1,
-                 n = (unsigned)((uint64_t)i * 2654435761U % rows);
+        unsigned n = (unsigned)((uint64_t)i * 2654435761U % c.rows);
 
-        if (n % step == 0) /* it may be edited */
+        if (n % c.step == 0) /* it may be edited */
             n++;
-        w.requests[i] = request_for(kind, hit ? n : 4 * rows + n, pool);
+        w.requests[i] = request_for(c.kind, hit ? n : 4 * c.rows + n, pool);
     }
-    if (without_edits(&w) != (hit ? w.lookups : 0) || with_edits(&w) != (hit ? w.lookups : 0))
+    if (without_edits(&w) != wanted || with_edits(&w) != wanted || in_the_file(&w) != wanted)
         die("wrong answers");
     apr_pool_destroy(pool);
     apr_terminate();

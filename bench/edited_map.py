@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """What a look-up in a map takes while rows of it are edited, in instructions beside the same look-up
-without edits (callgrind). No row that is asked for was edited. Run by hand, from the source tree:
+without edits, and beside the same look-up once the edits are in the map's file (callgrind). No row that is
+asked for was edited. Run by hand, from the source tree:
 
     ROWS=30000 bench/edited_map.py BUILD [edits...]
 
@@ -34,17 +35,19 @@ def compile_driver(build, to):
 
 
 def instructions(driver, *arguments):
-    """Of a look-up without edits and with them, in the same table: another has another seed."""
+    """Of a look-up without edits and with them, in the same table, and with them in the file, which is another
+    table, with another seed."""
     out = os.path.dirname(driver) + "/out"
     done = subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=without_edits",
-                           "--toggle-collect=with_edits", "--callgrind-out-file=" + out, driver, *arguments],
+                           "--toggle-collect=with_edits",
+                           "--toggle-collect=in_the_file", "--callgrind-out-file=" + out, driver, *arguments],
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     text = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", out], check=True,
                           capture_output=True, text=True).stdout
     return [int(re.search(r"^ *([\d,]+) .*:" + name + r"\b", text, re.M).group(1).replace(",", "")) / LOOKUPS
-            for name in ("without_edits", "with_edits")]
+            for name in ("without_edits", "with_edits", "in_the_file")]
 
 
 def main():
@@ -57,9 +60,9 @@ def main():
             for how in ("hit", "miss"):
                 line = f"{kind:7} {how:5}"
                 for edits in counts:
-                    none, n = instructions(driver, kind, str(ROWS), str(edits), str(LOOKUPS), how,
-                                            *ADDED)
-                    line += f"   {edits} edited: {none:5.0f} {n:5.0f} {n / none:.3f}"
+                    none, n, written = instructions(driver, kind, str(ROWS), str(edits), str(LOOKUPS), how, *ADDED)
+                    line += (f"   {edits} edited: {none:5.0f} {n:5.0f} {n / none:.3f}, in the file {written:5.0f}"
+                             f" {n / written:.3f}")
                 print(line, flush=True)
 
 
