@@ -7,11 +7,12 @@ use warnings;
 use IO::Socket::INET;
 use JSON::PP qw(decode_json);
 use Test::More;
-use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy);
+use HtCache::Env qw(mpm work_dir write_file read_file t_dir wait_past_racy);
 use HtCache::Schema;
 use HtCache::Server;
 
 my $tool = $ENV{HTCACHECTL};
+plan skip_all => 'the tool is the same under every MPM' if mpm() ne 'event';
 plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
 delete $ENV{$_} for qw(HTCACHE_URL HTCACHE_SECRET_FILE NO_COLOR);
 $ENV{TERM} = 'xterm';

@@ -6,10 +6,11 @@ use warnings;
 use IO::Socket::INET;
 use JSON::PP qw(encode_json);
 use Test::More;
-use HtCache::Env qw(read_file work_dir write_file);
+use HtCache::Env qw(mpm read_file work_dir write_file);
 use HtCache::Server;
 
 my $tool = $ENV{HTCACHECTL};
+plan skip_all => 'the tool is the same under every MPM' if mpm() ne 'event';
 plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
 delete $ENV{$_} for qw(HTCACHE_URL HTCACHE_SECRET_FILE NO_COLOR);
 

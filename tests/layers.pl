@@ -104,15 +104,21 @@ sub source_of_object {
 # { defined => { symbol => file }, needed => { file => { symbol => 1 } } } of the objects below src/ of the build.
 sub symbols {
     my ($src, $build) = @_;
-    my (%defined, %needed);
+    my (%defined, %needed, %file_of, %seen);
     find({ no_chdir => 1, wanted => sub {
         m{^\Q$build\E/(?:(\w+)/)?(?:\.libs/)?([^/]+\.o)$} or return;
         my $file = source_of_object($src, $1 // '', $2) // return;
-        for (split /\n/, `nm '$_' 2>/dev/null`) {
-            if (/^[0-9a-f]+ [TDBRVCGW] (\w+)$/) { $defined{$1} = $file }
-            elsif (/^\s+U (\w+)$/) { $needed{$file}{$1} = 1 }
-        }
+        $file_of{$_} = $file if !$seen{$file}++; # several targets may have an object of it
     } }, $build);
+    return { defined => {}, needed => {} } if !%file_of;
+    open my $nm, '-|', 'nm', '-A', sort keys %file_of or die "nm: $!\n";
+    while (<$nm>) {
+        my ($object, $symbol) = /^(.+?\.o):(.*)$/ or next;
+        my $file = $file_of{$object} // next;
+        if ($symbol =~ /^[0-9a-f]+ [TDBRVCGW] (\w+)$/) { $defined{$1} = $file }
+        elsif ($symbol =~ /^\s+U (\w+)$/) { $needed{$file}{$1} = 1 }
+    }
+    close $nm or die "nm fails\n";
     return { defined => \%defined, needed => \%needed };
 }
 
