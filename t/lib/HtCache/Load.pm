@@ -9,6 +9,9 @@ use JSON::PP ();
 use HtCache::Client;
 use HtCache::Diff qw(diff_answers);
 
+# Between two requests of a client in a short run, which shares the machine with other drivers, in seconds.
+my $PAUSE = (grep { $ENV{"HTCACHE_$_"} } qw(KILLS RESTARTS MINUTES)) ? 0 : 0.004;
+
 # %args: port, clients (how many processes), keepalive, timeout, retry (how often a request whose
 # connection was refused or cut before the first byte is sent again), requests => [{ uri, headers,
 # answer }] where answer is what HtCache::Client gave for it.
@@ -64,6 +67,7 @@ sub _run {
     while (!$self->{stop}) {
         my $request = $requests[$i++ % @requests];
         $self->_one($client, $request, \%seen);
+        select undef, undef, undef, $PAUSE if $PAUSE;
     }
     return \%seen;
 }
