@@ -7,9 +7,10 @@ use warnings;
 use IO::Socket::INET;
 use JSON::PP ();
 use Test::More;
-use HtCache::Env qw(work_dir read_file write_file);
+use HtCache::Env qw(mpm work_dir read_file write_file);
 
 my $tool = $ENV{HTCACHECTL};
+plan skip_all => 'the tool is the same under every MPM' if mpm() ne 'event';
 plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
 delete $ENV{$_} for qw(HTCACHE_URL http_proxy HTTP_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY);
 my $dir = work_dir('hostile');
