@@ -343,6 +343,8 @@ static const one nginx_cases[] = {
     {"m.map", NGINX, "map $uri $n {\n}\n", "add /x /y", "map $uri $n {\n    /x /y;\n}\n"},
     {"m.map", NGINX, "map $uri $n {\n  ~^/a/(.*)$ /b/$1;\n}\n", "set ~^/a/(.*)$ /c/$1",
      "map $uri $n {\n  ~^/a/(.*)$ /c/$1;\n}\n"},
+    {"m.map", NGINX, "~*^/a$ /b;\n\"~^/c d$\" /e; # why\n/F /g;\n",
+     "set ~^/a$ /c\nset \"~*^/c d$\" /f\nset /f /h", "~^/a$ /c;\n\"~*^/c d$\" /f; # why\n/F /h;\n"},
     {"m.map", NGINX, "map $uri $n {\n  ~^/a\\.html$ /b;\n}\n",
      "set ~^/a\\.html$ /c\nadd ~^/x\\.y /z",
      "map $uri $n {\n  ~^/a\\.html$ /c;\n  ~^/x\\.y /z;\n}\n"},

@@ -124,21 +124,39 @@ static map_text new_row(edit_job *j, const redirect_edit *edit)
     return redirect_edit_text_of(&b);
 }
 
+static char quote_of(map_text raw)
+{
+    return *raw.s == '"' || *raw.s == '\'' ? *raw.s : 0;
+}
+
+/* "~*" and "~" of one regex are the same source, but a regex of the edit says whether case counts. */
+static void put_old_source(edit_buffer *b, map_text old, const char *source)
+{
+    size_t quote = quote_of(old) != 0;
+    bool ignored = old.len > quote + 1 && !memcmp(old.s + quote, "~*", 2);
+
+    if (*source != '~' || ignored == (source[1] == '*'))
+        redirect_edit_put(b, old.s, old.len);
+    else
+        put_word(b, source, quote_of(old));
+}
+
 static bool replace_row(edit_job *j, edit_touched *row)
 {
     edit_buffer b = {.job = j};
+    map_text source, target;
     statement old;
-    char quote;
 
     if (!can_say(j, row->edit))
         return false;
     take_statement(row->at, j->end, &old);
-    quote = *old.raw[1].s == '"' || *old.raw[1].s == '\'' ? *old.raw[1].s : 0;
+    source = old.raw[0];
+    target = old.raw[1];
     row->row = (map_text){old.begin, (size_t)(old.end - old.begin), 0};
-    redirect_edit_put(&b, old.begin, (size_t)(old.raw[1].s - old.begin));
-    put_word(&b, row->edit->target, quote);
-    redirect_edit_put(&b, old.raw[1].s + old.raw[1].len,
-                      (size_t)(old.end - old.raw[1].s) - old.raw[1].len);
+    put_old_source(&b, source, row->edit->source);
+    redirect_edit_put(&b, source.s + source.len, (size_t)(target.s - source.s) - source.len);
+    put_word(&b, row->edit->target, quote_of(target));
+    redirect_edit_put(&b, target.s + target.len, (size_t)(old.end - target.s) - target.len);
     row->text = redirect_edit_text_of(&b);
     return true;
 }
