@@ -130,6 +130,11 @@ SKIP: {
     is answers("/large/row-$many"), all_are("https://example.org/3/$many"), 'waits for the new rows';
     is answers('/large/row-1'), all_are('https://example.org/edited'), 'and is one of these';
 }
+# Nobody has asked this map since it was written: the request that edits is none of its own.
+in_place($file{unasked}, rows('unasked', 3) =~ s/\n\z//r);
+is post('map=unasked.txt&temporary=1', "set /unasked/row-1 https://example.org/edited\n")->{status}, 200,
+    'a temporary edit reads a file without a last line end as soon as it is closed';
+is answers("/unasked/row-$_->[0]"), all_are("https://example.org/$_->[1]"), "row $_->[0]" for [1, 'edited'], [2, '3/2'];
 is_deeply [grep {/\[htcache:(?:error|warn|crit)\]/} split /\n/, $server->error_log], [], 'nothing to complain about';
 
 # What is refused.

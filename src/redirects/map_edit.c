@@ -279,13 +279,21 @@ static int make_edits(editing *ing)
     return rv == APR_SUCCESS ? HTTP_OK : say_failed(ing, rv);
 }
 
+/* As a request does, by what the kernel has told: it knows when a file is whole. Then the file itself. */
+static void look_at_file(const editing *ing)
+{
+    htc_fresh_drain(ing->redirects->main_server);
+    htc_map_refresh(ing->redirects, ing->map, HTC_REVALIDATE_AUTO, ing->pool);
+    htc_map_refresh(ing->redirects, ing->map, LOOK_AT_FILE, ing->pool);
+}
+
 /* A file that has changed is to be read first: that ends edits. */
 static int edit_table(editing *ing)
 {
     htc_redirects *redirects = ing->redirects;
     int status;
 
-    htc_map_refresh(redirects, ing->map, LOOK_AT_FILE, ing->pool);
+    look_at_file(ing);
     if (htc_map_edits_clear(redirects, ing->map))
         return AGAIN;
     ing->base = htc_table_acquire(redirects, ing->map->slot, HTC_IMAGE_TABLE);
@@ -323,7 +331,7 @@ static bool is_loaded(const editing *ing)
     do {
         htc_identity id;
 
-        htc_map_refresh(ing->redirects, ing->map, LOOK_AT_FILE, ing->pool);
+        look_at_file(ing);
         id = htc_map_file(ing->map);
         if (!redirect_area_state_get(ing->redirects->area, ing->map->slot, &state) ||
             !state.version || htc_identity_equal(&id, &state.id) || htc_map_in_vain(&id, &state))
