@@ -9,7 +9,7 @@ use HtCache::Env qw(wait_until work_dir write_file);
 use HtCache::Server;
 
 my $dir = work_dir('map-edits');
-my %file = (unasked => "$dir/unasked.txt", host => "$dir/host.txt", own => "$dir/root/own/own.txt", two => "$dir/two.csv", large => "$dir/large.txt");
+my %file = (unasked => "$dir/unasked.txt", host => "$dir/host.txt", own => "$dir/root/own/own.txt", two => "$dir/two.csv", large => "$dir/large.txt", head => "$dir/head.map");
 my $many = 150_000;
 
 # Rows of generation g, and more of them, or fewer.
@@ -23,6 +23,7 @@ sub put {
 put($file{$_}, rows($_, 1)) for qw(unasked host own);
 put($file{two}, rows_of_two(1));
 put($file{large}, rows('large', 1, $many));
+write_file($file{head}, ('# ' . 'x' x 98 . "\n") x 2000 . "map \$uri \$to {\n/head/a /1;\n}\n");
 write_file("$dir/root/own/.htaccess", "HtCacheRedirectMap own.txt\n");
 write_file("$dir/root/page.html", "page\n");
 my $server = HtCache::Server->new(name => 'map-edits', htcache => 1, conf => <<"EOT")->start;
@@ -33,6 +34,7 @@ HtCacheRedirectMap "$file{host}"
 HtCacheRedirectMap "$file{two}"
 HtCacheRedirectMap "$file{two}" strip=/x
 HtCacheRedirectMap "$file{large}"
+HtCacheRedirectMap "$file{head}"
 <Directory "$dir/root">
     AllowOverride All
 </Directory>
@@ -130,6 +132,10 @@ SKIP: {
     is answers("/large/row-$many"), all_are("https://example.org/3/$many"), 'waits for the new rows';
     is answers('/large/row-1'), all_are('https://example.org/edited'), 'and is one of these';
 }
+# A temporary row has the format of a file that begins with many comments.
+is post('map=head.map&temporary=1', "set ~*^/head/b /2\n")->{status}, 200, 'a regex for an nginx map with a long head';
+is $clients[0]->request('/head/B')->{status}, 302, 'answers';
+
 # Nobody has asked this map since it was written: the request that edits is none of its own.
 in_place($file{unasked}, rows('unasked', 3) =~ s/\n\z//r);
 is post('map=unasked.txt&temporary=1', "set /unasked/row-1 https://example.org/edited\n")->{status}, 200,

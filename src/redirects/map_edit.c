@@ -9,6 +9,7 @@
 
 #include "http_protocol.h"
 
+#include <apr_lib.h>
 #include <apr_portable.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -209,7 +210,49 @@ static int say_failed(const editing *ing, apr_status_t rv)
                 apr_psprintf(ing->pool, "the edits cannot be made: %pm", &rv));
 }
 
-/* How much there is, up to FORMAT_BYTES. Opening what has become a pipe would wait for ever. */
+/* So many bytes are lines without anything but comments. */
+static size_t comments(const char *bytes, size_t len)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        bool mark = !done && i < 3 && !strncmp(bytes, "\xEF\xBB\xBF", 3);
+
+        if (bytes[i] == '#') {
+            const char *eol = memchr(bytes + i, '\n', len - i);
+
+            if (!eol)
+                break;
+            i = (size_t)(eol - bytes);
+        }
+        if (bytes[i] == '\n')
+            done = i + 1;
+        else if (!mark && !apr_isspace(bytes[i]))
+            break;
+    }
+    return done;
+}
+
+/* Where the format may be told from: FORMAT_BYTES, or less if there are no more. Of a file that begins
+ * with that many comments, what comes behind them. */
+static apr_size_t read_format(apr_file_t *file, char *bytes)
+{
+    apr_size_t len = 0;
+    apr_off_t at = 0;
+
+    while (apr_file_seek(file, APR_SET, &at) == APR_SUCCESS) {
+        size_t skip;
+
+        apr_file_read_full(file, bytes, FORMAT_BYTES, &len);
+        skip = len == FORMAT_BYTES ? comments(bytes, len) : 0;
+        if (!skip || skip < FORMAT_BYTES / 2)
+            break;
+        at += (apr_off_t)skip;
+    }
+    return len;
+}
+
+/* Opening what has become a pipe would wait for ever. */
 static apr_size_t read_beginning(const htc_redirect_map *map, char *bytes, apr_pool_t *pool)
 {
     int fd = open(map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -221,7 +264,7 @@ static apr_size_t read_beginning(const htc_redirect_map *map, char *bytes, apr_p
         return 0;
     apr_os_file_put(&file, &fd, APR_FOPEN_READ, pool);
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        apr_file_read_full(file, bytes, FORMAT_BYTES, &len);
+        len = read_format(file, bytes);
     apr_file_close(file);
     return len;
 }
