@@ -315,6 +315,16 @@ for my $case (@unwritable) {
     $change->(0);
 }
 
+for my $case (['a folder', sub { mkdir $_[0] }, sub { rmdir $_[0] }], ['a file that it may not write', sub { write_file($_[0], ''); chmod 0444, $_[0] }, sub { unlink $_[0] }]) {
+    my ($name, $make, $remove) = @$case;
+    $make->("$kept/.there.txt.htcache") or die "$!\n";
+    my $answer = post("set /keep/1 /x\n", query => $query);
+    is $answer->{status}, 403, "$name has the new file's name: 403";
+    like $answer->{body}, qr/there.txt: remove \.there\.txt\.htcache, which stands beside it$/, "$name: what to do";
+    is read_file("$kept/there.txt"), $text, "$name: nothing is written";
+    $remove->("$kept/.there.txt.htcache") or die "$!\n";
+}
+
 # Somebody else writes it, and no request has noticed.
 write_file("$kept/apart.txt", "/apart/1 /last\n");
 my $last = post("del /apart/1\n", query => 'map=apart.txt');

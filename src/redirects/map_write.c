@@ -208,6 +208,25 @@ static const char *not_made(replacing *r, const char *wrong)
     return wrong;
 }
 
+static const char *say_in_the_way(const replacing *r)
+{
+    return apr_psprintf(r->pool, "%s: remove %s, which stands beside it", r->path, r->temporary);
+}
+
+/* Another user's file, as of a server that ran as that user, a folder, a link or a pipe may be there. */
+static const char *cannot_make(replacing *r)
+{
+    int error = errno;
+    struct stat st;
+
+    if ((error == EACCES || error == EPERM || error == EISDIR || error == ELOOP ||
+         error == ENXIO) &&
+        fstatat(r->folder, r->temporary, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return say_in_the_way(r);
+    errno = error;
+    return cannot(r, apr_psprintf(r->pool, "make %s in its folder", r->temporary));
+}
+
 /* A file that is left by a process that was killed is used again. Its lock ends with the process. It
  * lets one process at a time write, whichever line of the configuration its map is of, and whether
  * it runs since before a restart or not. */
@@ -221,14 +240,12 @@ static const char *make_new(replacing *r)
         r->made = openat(r->folder, r->temporary,
                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
         if (r->made < 0)
-            return not_made(
-                r, cannot(r, apr_psprintf(r->pool, "make %s in its folder", r->temporary)));
+            return not_made(r, cannot_make(r));
         if (flock(r->made, LOCK_EX | LOCK_NB) == 0) {
             if (is_own(r, &moved))
                 return ftruncate(r->made, 0) != 0 ? cannot(r, "empty a file in its folder") : NULL;
             if (!moved)
-                return not_made(r, apr_psprintf(r->pool, "%s: remove %s, which stands beside it",
-                                                r->path, r->temporary));
+                return not_made(r, say_in_the_way(r));
         } else
             apr_sleep(apr_time_from_msec(LOCK_LOOK_MS));
         close(r->made);
