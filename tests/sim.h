@@ -187,6 +187,8 @@ typedef enum sim_what { SIM_NOTHING = 0, SIM_OPEN_FILE, SIM_INOTIFY, SIM_MEMORY 
 int sim_fd_new(sim_what what, int number, sim_node *node);
 sim_what sim_fd_what(int fd, int *number, sim_node **node);
 unsigned sim_fds_open(sim_what what);
+/* For how long the parent, which last asked who holds a lock, has been told the same process. */
+int64_t sim_asked_in_vain(void);
 
 /* --- sim_short.c --------------------------------------------------------------------------------*/
 
@@ -233,7 +235,6 @@ void sim_change_done(void);
 void sim_going_back(void);
 /* Something happened after which a claim may have no owner. */
 void sim_claims_lost(void);
-unsigned sim_lost(void); /* how often so far */
 /* Now, to be compared with later: changes that are done. */
 uint64_t sim_moment(void);
 /* The periodic check for what is never reported has been at all records since any such change. */

@@ -104,11 +104,6 @@ void sim_claims_lost(void)
     lost++;
 }
 
-unsigned sim_lost(void)
-{
-    return lost;
-}
-
 static int64_t interval(void)
 {
     int64_t ms = sim_set.revalidate_ms > 0 ? sim_set.revalidate_ms : ASK_MS;

@@ -58,6 +58,11 @@ static struct lock {
     off_t start, len;
 } locks[LOCKS];
 static int last_file;
+static struct asked {
+    int file;
+    int32_t holder;
+    int64_t first, last;
+} asked; /* by the parent */
 static struct mapping {
     void *at;
     size_t bytes;
@@ -375,6 +380,7 @@ void sim_process_begin(void)
     memset(sim_processes, 0, sizeof(sim_processes));
     memset(fds, 0, sizeof(fds));
     memset(locks, 0, sizeof(locks));
+    asked = (struct asked){0};
     running = NULL;
     last_pid = last_file = 0;
     sim_now = 5 * SIM_S;
@@ -528,6 +534,26 @@ static int set_lock(int file, const struct flock *region)
     return 0;
 }
 
+int64_t sim_asked_in_vain(void)
+{
+    return asked.last - asked.first;
+}
+
+static void tell_lock(int file, struct flock *region)
+{
+    const struct lock *lock = conflict(file, region);
+
+    if (!sim_own() && region->l_start == 0) {
+        if (!lock || asked.file != file || asked.holder != lock->pid)
+            asked = (struct asked){file, lock ? lock->pid : 0, sim_now, sim_now};
+        asked.last = sim_now;
+    }
+    if (lock)
+        region->l_pid = lock->pid;
+    else
+        region->l_type = F_UNLCK;
+}
+
 int sim_fcntl(int fd, int command, ...)
 {
     struct flock *region;
@@ -545,7 +571,6 @@ int sim_fcntl(int fd, int command, ...)
         return fail(ENOLCK);
     if (command == F_SETLK)
         return set_lock(file, region);
-    if (!conflict(file, region))
-        region->l_type = F_UNLCK;
+    tell_lock(file, region);
     return 0;
 }

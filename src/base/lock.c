@@ -152,23 +152,27 @@ void htc_lock_give(htc_lock *lock)
     atomic_store(&lock->holder, 0);
 }
 
-/* Nobody holds it, as far as the kernel can say. */
-static bool is_free(const htc_lock *lock)
+/* The process that holds it, as far as the kernel can say; 0: none; -1: the kernel cannot say. */
+static pid_t kernel_holder(const htc_lock *lock)
 {
     struct flock region = byte_of(0, F_WRLCK);
 
-    return sys_fcntl(lock->fd, F_GETLK, &region) == 0 && region.l_type == F_UNLCK;
+    if (sys_fcntl(lock->fd, F_GETLK, &region) != 0)
+        return -1;
+    return region.l_type == F_UNLCK ? 0 : region.l_pid;
 }
 
+/* With many writers each look may find another holder, and none finds the lock free. */
 bool htc_lock_free_within(const htc_lock *lock, unsigned wait_ms)
 {
+    const pid_t first = kernel_holder(lock);
     int64_t now = now_ns(), until = now + (int64_t)wait_ms * NS_PER_MS;
 
-    for (unsigned attempt = 0; !is_free(lock); attempt++) {
-        now = now_ns();
+    for (unsigned attempt = 0; first && kernel_holder(lock) == first; attempt++) {
         if (now >= until)
             return false;
         pause_for(attempt, until - now);
+        now = now_ns();
     }
     return true;
 }

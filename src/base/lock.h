@@ -82,8 +82,9 @@ htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
 /** Give it back. Only the holder calls this. */
 void htc_lock_give(htc_lock *lock);
 
-/** Wait for at most @a wait_ms until no other process holds it. For one that must not rely on what
- * others write: it reads nothing that is shared. False when the lock was never seen free. */
+/** Wait for at most @a wait_ms until the process that holds it has given it back; another one may
+ * hold it then. For a process that must not rely on what others write: it asks the kernel, and reads
+ * nothing that is shared. False when each look found the same process with it. */
 bool htc_lock_free_within(const htc_lock *lock, unsigned wait_ms);
 
 /** After HTC_LOCK_BUSY: true when one holder was waited for in vain, and has it still. False when it

@@ -21,7 +21,7 @@
 #include <xxhash.h>
 
 #define MOST_GROUPS  256 /* of the children's user; further ones do not count */
-#define LOCK_WAIT_MS 100 /* for each of two locks, when it is seldom held for longer than that */
+#define LOCK_WAIT_MS 100 /* for each of two locks, which a process seldom holds for longer */
 
 /* --- what records depend on -------------------------------------------------------------------*/
 
