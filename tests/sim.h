@@ -46,6 +46,7 @@ typedef struct sim_settings {
     bool parent_is_root;   /* then it does not drain */
     bool same_names;       /* one file with very many names */
     bool steps_back;       /* the wall clock does */
+    bool slow_disk;        /* it takes seconds now and then to read a file */
     unsigned nodes;        /* in the table of watches */
     unsigned sets, blocks; /* of the store; 0: as many as it makes */
     int share_percent;     /* as htc_server_conf */

@@ -45,7 +45,7 @@ static const struct {
     [REMOVE] = {"remove", 5},    [MOVE] = {"move", 5},       [MAKE_DIR] = {"make", 6},
     [LINK] = {"link", 3},        [TOUCH] = {"touch", 2},     [CHMOD] = {"chmod", 2},
     [SWITCH] = {"switch", 3},    [MOUNT] = {"mount", 1},     [PAUSE] = {"pause", 8},
-    [JUMP] = {"jump", 1},        [STOP] = {"stop", 2},       [GO_ON] = {"go on", 5},
+    [JUMP] = {"jump", 3},        [STOP] = {"stop", 2},       [GO_ON] = {"go on", 5},
     [KILL] = {"kill", 6},        [FORK] = {"fork", 6},       [REAP] = {"reap", 2},
     [RESTART] = {"restart", 1},  [BUILDER] = {"builder", 2}, [MONITOR] = {"monitor", 1},
     [SHORTAGE] = {"shortage", 4}};
@@ -60,6 +60,7 @@ typedef struct action {
 sim_settings sim_set;
 static action actions[SIM_ACTIONS];
 static unsigned last_content;
+static int64_t behind; /* the wall clock, by steps back */
 static bool kills, stops, mounts, shortages, whole;
 static unsigned spread; /* places in which most happens */
 
@@ -230,12 +231,18 @@ static void in_a_child(unsigned process, sim_job *job, unsigned argument)
         sim_thread_begin(process, job, argument);
 }
 
-/* The wall clock is set. */
+/* The wall clock is set. After steps back it may be set right again. */
 static void jump(const action *a)
 {
     if (sim_set.steps_back && a->name % 2) {
+        int64_t step = a->other * (a->name % 4 == 1 ? 20 * SIM_MS : SIM_S / 3);
+
         sim_going_back();
-        sim_wall -= a->other * (a->name % 4 == 1 ? 20 * SIM_MS : SIM_S / 3);
+        sim_wall -= step;
+        behind += step;
+    } else if (behind && a->name % 4) {
+        sim_wall += behind;
+        behind = 0;
     } else {
         sim_wall += a->other * SIM_S / 3;
     }
@@ -330,6 +337,7 @@ static void choose_settings(void)
                              .parent_is_root = sim_random(2),
                              .same_names = !sim_random(4),
                              .steps_back = !sim_random(4),
+                             .slow_disk = !sim_random(4),
                              .nodes = sim_random(4) ? 256 : 3 + sim_random(40),
                              .share_percent = sim_random(4) ? -1 : 1};
     if (!sim_random(4)) {
@@ -355,7 +363,9 @@ static verb choose_verb(void)
         all += verbs[i].weight;
     for (n = sim_random(all); n >= verbs[v].weight; v++)
         n -= verbs[v].weight;
-    return v == MOUNT && !mounts ? REQUEST : (verb)v;
+    if ((v == MOUNT && !mounts) || (v == JUMP && !sim_set.steps_back && sim_random(3)))
+        return REQUEST;
+    return (verb)v;
 }
 
 /* Most happens in a few places, so that it meets. */
@@ -393,6 +403,7 @@ static void settle(void)
     if (!sim_idle())
         sim_fail("endless: a million points, and not all is done");
     sim_process_reap();
+    sim_check_always();
 }
 
 static void sweep(unsigned process, unsigned argument)
@@ -416,11 +427,10 @@ static void do_alone(unsigned process, sim_job *job, unsigned argument, int64_t 
     sim_now += later;
     sim_thread_begin(process, job, argument);
     settle();
-    sim_check_always();
 }
 
 /* One more process asks for all: each answer is what is there; nothing is kept for nobody. In most
- * histories only a few things are asked for. */
+ * histories only a few things are asked for, at once or when all claims have lapsed. */
 static void finish(void)
 {
     unsigned process = 2;
@@ -428,6 +438,7 @@ static void finish(void)
     settle();
     sim_check_at_rest();
     if (!whole) {
+        sim_now += sim_random(2) * 100 * SIM_S;
         for (unsigned i = 0; i < SIM_PROCESSES; i++) {
             if (is_child(i))
                 do_alone(i, sim_httpd_request, actions[i].place, 0);
@@ -471,6 +482,7 @@ unsigned sim_play(uint64_t seed, const bool *kept)
     sim_chance = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     choose_settings();
     last_content = 0;
+    behind = 0;
     sim_process_begin();
     sim_short_begin();
     sim_inotify_begin();
@@ -482,11 +494,12 @@ unsigned sim_play(uint64_t seed, const bool *kept)
     sim_httpd_begin();
     sim_httpd_start();
     sim_say("slices of %u, %ld ns a point, ticks of %ld ms, times of %ld ns, queue %u, watches %u, "
-            "revalidate %ld, %u children%s%s, %u nodes, %u sets, share %d, folds %d",
+            "revalidate %ld, %u children%s%s%s, %u nodes, %u sets, share %d, folds %d",
             sim_set.slice, (long)sim_set.point_ns, (long)(sim_set.tick_ns / SIM_MS),
             (long)sim_set.times_ns, sim_set.max_queued, sim_set.max_watches,
             (long)sim_set.revalidate_ms, sim_set.children, sim_set.same_names ? ", one file" : "",
-            sim_set.steps_back ? ", the clock steps back" : "", sim_set.nodes, sim_set.sets,
+            sim_set.steps_back ? ", the clock steps back" : "",
+            sim_set.slow_disk ? ", a slow disk" : "", sim_set.nodes, sim_set.sets,
             sim_set.share_percent, (int)sim_set.folds);
     for (unsigned i = 0; i < SIM_ACTIONS; i++) {
         if (kept && !kept[i])

@@ -368,25 +368,6 @@ void sim_check_hold(unsigned process)
     *hold = (struct hold){0};
 }
 
-void sim_check_always(void)
-{
-    for (unsigned i = 2; i < SIM_PROCESSES; i++) {
-        const htc_watch *w = watch_of(i);
-
-        if (!w)
-            continue;
-        several |= tables_in_use() > 1;
-        if (!several)
-            count_refusals(w);
-        if (atomic_load(&w->header->troubles[HTC_TROUBLE_DAMAGE]) != HTCW_EMPTY)
-            sim_fail("damage: the table was taken for damaged");
-        count_sweeps(w);
-    }
-    if (!sim_process_busy(0) && sim_instances() > tables_in_use())
-        sim_fail("instances: there are %u, and processes have %u", sim_instances(),
-                 tables_in_use());
-}
-
 static bool relied_on(const htc_watch *w, const htcw_node *n)
 {
     return htcw_settled(w, n) && n->why == HTC_WATCH_OK;
@@ -439,6 +420,36 @@ static void check_tree(htc_watch *w)
         sim_fail("tree: it is damaged");
 }
 
+/* Whenever nobody has the lock, also while a process is stopped. */
+static void check_any_tree(void)
+{
+    unsigned process = any_child();
+    htc_watch *w = process ? sim_httpd_watch(process) : NULL;
+
+    if (w && !atomic_load(&w->header->lock.inside))
+        check_tree(w);
+}
+
+void sim_check_always(void)
+{
+    for (unsigned i = 2; i < SIM_PROCESSES; i++) {
+        const htc_watch *w = watch_of(i);
+
+        if (!w)
+            continue;
+        several |= tables_in_use() > 1;
+        if (!several)
+            count_refusals(w);
+        if (atomic_load(&w->header->troubles[HTC_TROUBLE_DAMAGE]) != HTCW_EMPTY)
+            sim_fail("damage: the table was taken for damaged");
+        count_sweeps(w);
+    }
+    check_any_tree();
+    if (!sim_process_busy(0) && sim_instances() > tables_in_use())
+        sim_fail("instances: there are %u, and processes have %u", sim_instances(),
+                 tables_in_use());
+}
+
 /* Of processes that have nothing to do. */
 static void check_own(void)
 {
@@ -455,21 +466,17 @@ static void check_own(void)
 void sim_check_at_rest(void)
 {
     unsigned process = any_child();
-    htc_watch *w;
     htc_store *store;
     const char *wrong;
 
     check_own();
     if (!process || !sim_httpd_store(process))
         return;
-    w = sim_httpd_watch(process);
     store = sim_httpd_store(process);
     wrong =
         atomic_load(&store->header->dirty) || htcs_clearing(store) ? NULL : su_inconsistent(store);
     if (wrong)
         sim_fail("store: %s", wrong);
-    if (w && !atomic_load(&w->header->lock.inside))
-        check_tree(w);
 }
 
 void sim_check_given_back(unsigned process)

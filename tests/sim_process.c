@@ -29,7 +29,7 @@ typedef struct thread {
     unsigned process, argument;
     sim_job *job;
     int64_t wakes_at, slept;
-    bool begun;
+    bool begun, on_disk;
     ucontext_t first; /* where it begins; to go on with it takes no system call */
     jmp_buf next;
     char *stack;
@@ -138,6 +138,19 @@ int sim_nanosleep(const struct timespec *sleep, struct timespec *left)
     return 0;
 }
 
+/* Some seconds pass until the disk has answered. Meanwhile others change what was read. */
+static void wait_for_disk(void)
+{
+    if (!running || !sim_set.slow_disk || sim_random(8))
+        return;
+    sim_claims_lost();
+    running->state = ASLEEP;
+    running->on_disk = true;
+    running->wakes_at = sim_now + (int64_t)sim_random(4000) * SIM_MS;
+    switch_away();
+    running->on_disk = false;
+}
+
 int sim_sched_yield(void)
 {
     if (running)
@@ -173,7 +186,7 @@ bool sim_thread_begin(unsigned process, sim_job *job, unsigned argument)
     t->argument = argument;
     t->job = job;
     t->slept = 0;
-    t->begun = false;
+    t->begun = t->on_disk = false;
     getcontext(&t->first);
     t->first.uc_stack.ss_sp = t->stack;
     t->first.uc_stack.ss_size = STACK;
@@ -219,7 +232,8 @@ unsigned sim_thread(void)
     return running ? (unsigned)(running - threads) + 1 : 0;
 }
 
-/* One of those that can go on; when all of them sleep, time passes. */
+/* One of those that can go on; when all of them sleep, time passes. When all wait for the disk,
+ * something else may happen first. */
 static thread *choose(void)
 {
     thread *ready[SIM_THREADS], *first = NULL;
@@ -235,8 +249,9 @@ static thread *choose(void)
     }
     if (n)
         return ready[sim_random(n)];
-    if (first)
-        sim_now = first->wakes_at;
+    if (!first || (first->on_disk && sim_random(2)))
+        return NULL;
+    sim_now = first->wakes_at;
     return first;
 }
 
@@ -462,6 +477,7 @@ ssize_t sim_read(int fd, void *bytes, size_t size)
         len = len - at < size ? len - at : size;
         memcpy(bytes, text + at, len);
         fds[fd].at += len;
+        wait_for_disk();
         return (ssize_t)len;
     default:
         return fail(EBADF);

@@ -10,15 +10,16 @@
  * Simulated, in one process and from one seed: files with hard and symbolic links, mounts, bind
  * mounts, a network file system, times of coarse grain, numbers that are used again; inotify with
  * its limits, its queue and late delivery; record locks; processes that are stopped, killed at any
- * scheduling point, forked, and that linger after a restart; clocks that are coarse, jump ahead and
- * stand still. httpd itself is a few stubs.
+ * scheduling point, forked, and that linger after a restart; clocks that are coarse, jump ahead,
+ * stand still, and go back; names that ignore case; memory and descriptors that run out; a disk
+ * that answers late. httpd itself is a few stubs.
  *
- * Not simulated so far: folded names, memory and descriptors that run out, a wall clock that goes
- * back, memory reordering (threads take turns), the heap, areas of redirect maps, memcached.
+ * Not simulated so far: memory reordering (threads take turns), the heap, areas of redirect maps,
+ * memcached.
  *
  * Checked: no answer that was not true within the promised time; no wait on a lock that is longer
- * than promised; nodes visited under one hold of the lock; lists and figures of store and table
- * whenever nobody runs; watches that are given back; one instance over restarts.
+ * than promised; nodes visited under one hold of the lock; lists and figures of the store
+ * whenever nobody runs, and of the table whenever nobody has its lock; watches that are given back; one instance over restarts.
  *
  * A step is a scheduling point: a place at which another process may run.
  *

@@ -86,9 +86,10 @@ typedef struct xfs_geometry {
 /* One node to be looked at, and what was seen. */
 typedef struct look {
     uint32_t node;
-    uint64_t number, epoch; /* of the node and of the tree, as of (1) */
-    uint32_t ngone;         /* watches that were gone */
-    htcw_adding *adding;    /* or NULL */
+    uint64_t number;     /* of the node, as of (1) */
+    uint64_t epoch;      /* of the tree, before any node of the path was relied on */
+    uint32_t ngone;      /* watches that were gone */
+    htcw_adding *adding; /* or NULL */
     char *path;
     bool last, blind; /* it lies in a directory that is HTCW_BLIND */
     htcw_device devices[HTCW_DEVICES];
@@ -133,7 +134,6 @@ static void plan_look(htc_watch *w, uint32_t i, bool last, look *l)
 
     l->node = i;
     l->number = n->epoch;
-    l->epoch = htcw_epoch(w);
     l->ngone = header->ngone;
     l->last = last;
     w->looks++;
@@ -180,12 +180,14 @@ static htc_watch_why child_of(htc_watch *w, const char *name, size_t len, uint32
 }
 
 /* The first node of the path that must be looked at; *len is where its name ends. 0: there is none,
- * and *node is the last one, or the reason why it cannot be is returned. */
+ * and *node is the last one, or the reason why it cannot be is returned. The epoch may change
+ * meanwhile, as htc_watch_distrust() takes no lock. Then the look is in vain. */
 static htc_watch_why find_look(htc_watch *w, const char *path, look *l, size_t *len, uint32_t *node)
 {
     size_t at = strspn(path, "/"), end = 1;
     htc_watch_why why;
 
+    l->epoch = htcw_epoch(w);
     *node = HTCW_ROOT;
     for (unsigned depth = 0; rely_on(w, *node, depth && !path[at], l, &why); depth++) {
         *len = 0;
@@ -198,6 +200,7 @@ static htc_watch_why find_look(htc_watch *w, const char *path, look *l, size_t *
         if (why != HTC_WATCH_OK)
             return why;
         at = end + strspn(path + end, "/");
+        HTC_LOAD_POINT("relied on");
     }
     *len = why == HTC_WATCH_OK ? end : 0;
     return why;
