@@ -18,8 +18,9 @@
  * memcached.
  *
  * Checked: no answer that was not true within the promised time; no wait on a lock that is longer
- * than promised; nodes visited under one hold of the lock; lists and figures of the store
- * whenever nobody runs, and of the table whenever nobody has its lock; watches that are given back; one instance over restarts.
+ * than promised; nodes visited under one hold of the lock; lists and figures of the store whenever
+ * nobody runs, and of the table whenever nobody has its lock; watches that are given back; one
+ * instance over restarts.
  *
  * A step is a scheduling point: a place at which another process may run.
  *
