@@ -493,6 +493,8 @@ unsigned sim_play(uint64_t seed, const bool *kept)
     choose_actions();
     sim_httpd_begin();
     sim_httpd_start();
+    if (shortages) /* from the beginning, where this is not 0 */
+        sim_short = actions[0].place % 8;
     sim_say("slices of %u, %ld ns a point, ticks of %ld ms, times of %ld ns, queue %u, watches %u, "
             "revalidate %ld, %u children%s%s%s, %u nodes, %u sets, share %d, folds %d",
             sim_set.slice, (long)sim_set.point_ns, (long)(sim_set.tick_ns / SIM_MS),
