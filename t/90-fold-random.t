@@ -573,7 +573,9 @@ note "compared what is counted of $agreed .htaccess files";
 note "compared $compared answers; left out $left_out lines whose patterns this httpd's PCRE refuses";
 note join ', ', map {"$status{$_} x $_"} sort keys %status;
 note join ', ', map {"$_ $folded{$_}"} sort keys %folded;
-for my $kind (@failed || defined $ENV{HTCACHE_ROUND} || !$compared ? () : qw(redirects rewrite_rules)) {
+# Not each MPM's share of the rounds has RewriteRules of a server that can be.
+my @kinds = mpm() eq 'event' ? qw(redirects rewrite_rules) : 'redirects';
+for my $kind (@failed || defined $ENV{HTCACHE_ROUND} || !$compared ? () : @kinds) {
     cmp_ok $folded{"${kind}_folded"}, '>', 0, "some $kind were folded";
 }
 cmp_ok $compared, '>=', $at_least, "$compared answers were compared" if !grep { defined $ENV{"HTCACHE_$_"} } qw(ROUND CASES REQUESTS);
