@@ -17,7 +17,7 @@ plan skip_all => 'the same URLs are read the same under every MPM' if mpm() ne '
 plan skip_all => 'httpd before 2.4.49 reads paths otherwise' if HtCache::Env::version() < 49;
 
 my $seed = $ENV{HTCACHE_SEED} // 1;
-my $urls = 10 * ($ENV{HTCACHE_LONG} || 1);
+my $urls = 6 * ($ENV{HTCACHE_LONG} || 1);
 srand $seed;
 my $dir = work_dir('tool-and-server');
 

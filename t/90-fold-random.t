@@ -24,8 +24,8 @@ use HtCache::Server;
 my $seed     = $ENV{HTCACHE_SEED} // 21;
 my $requests = $ENV{HTCACHE_REQUESTS} // 1500;
 # MPMs do not differ in these answers: each has its share of the rounds.
-my ($first, $last) = @{ { event => [1, 8], prefork => [9, 15], worker => [16, 22] }->{ mpm() } };
-my @rounds = grep { my $place = ($_ - 1) % 22 + 1; $place >= $first && $place <= $last } 1 .. 22 * ($ENV{HTCACHE_LONG} || 1);
+my ($first, $last) = @{ { event => [1, 5], prefork => [6, 9], worker => [10, 13] }->{ mpm() } };
+my @rounds = grep { my $place = ($_ - 1) % 13 + 1; $place >= $first && $place <= $last } 1 .. 13 * ($ENV{HTCACHE_LONG} || 1);
 @rounds = split(/,/, $ENV{HTCACHE_ROUND}) if defined $ENV{HTCACHE_ROUND};
 my $at_least = 2_500 * @rounds;
 my $at_once  = 12;    # configurations written before the wait that makes their files old
