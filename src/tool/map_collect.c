@@ -114,7 +114,7 @@ static bool drop_part(map_collection *c, size_t *len)
 static int read_file(const tool_options *o, const char *map, map_collection *c, apr_pool_t *pool)
 {
     const char *title = title_of(o, map, pool), *end;
-    size_t skip = strlen(title), len;
+    size_t skip = strlen(title), len = 0;
     int code = read_bytes(c, &len);
 
     if (code != TOOL_GOOD)
