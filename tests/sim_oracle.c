@@ -17,11 +17,11 @@
 #define ASK_MS   1000
 #define REFUSED  1024
 #define NET_DONE 30 /* sweeps, after which each record was compared */
-/* Nodes that are visited under one hold of the lock, but for events: a step, and what began in it. */
+/* Nodes that one hold of the lock may visit without an event: a step, and what began in it. */
 #define HOLD (2U * HTCW_STEP)
-/* And by an event, for each node with its watch: a name in it (found, told, doomed), itself (asked,
- * doomed), the next one. Where the watch ends each also leaves its lists. One more for each time that
- * a bucket is looked into. */
+/* Nodes that one event may visit. For each node with its watch: the name in it three times (found,
+ * told, doomed), the node twice (asked, doomed), and the next one. Where the watch ends, each node
+ * leaves its lists, too. The rest is for looks into buckets. */
 #define EVENT (7U * HTCW_PEERS + 4)
 #define ENDED (14U * HTCW_PEERS + 4)
 

@@ -7,12 +7,16 @@
  * files, revalidation, reading, publishing, the periodic checks, and what outlives a restart
  * (src/htaccess/{hook,revalidate,read,publish,net}.c, src/module/{watch,kept}.c).
  *
- * Simulated, in one process and from one seed: files with hard and symbolic links, mounts, bind
- * mounts, a network file system, times of coarse grain, numbers that are used again; inotify with
- * its limits, its queue and late delivery; record locks; processes that are stopped, killed at any
- * scheduling point, forked, and that linger after a restart; clocks that are coarse, jump ahead,
- * stand still, and go back; names that ignore case; memory and descriptors that run out; a disk
- * that answers late. httpd itself is a few stubs.
+ * Simulated, in one process and from one seed:
+ *
+ *   files        hard and symbolic links, mounts, bind mounts, a network file system, names that ignore
+ *                case, times of coarse grain, numbers that are used again, a disk that answers late
+ *   inotify      its limits, its queue, late delivery
+ *   processes    record locks; stopped, killed at any scheduling point, forked, lingering after a restart
+ *   clocks       coarse, jumping ahead, standing still, going back
+ *   shortages    of memory and descriptors
+ *
+ * Of httpd there are the few functions that this code calls.
  *
  * Not simulated so far: memory reordering (threads take turns), the heap, areas of redirect maps,
  * memcached.

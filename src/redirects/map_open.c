@@ -39,8 +39,23 @@ static bool open_image(htc_table *table, const redirect_area_pin *pin, htc_image
     return table->table != NULL;
 }
 
+/* Once a minute. */
+static void say_no_memory(htc_redirects *redirects, uint32_t slot)
+{
+    int64_t now = htc_mono_ms(), last = atomic_load(&redirects->no_memory);
+    redirect_area_note note;
+
+    if ((!last || now - last >= SAY_AGAIN_MS) &&
+        atomic_compare_exchange_strong(&redirects->no_memory, &last, now) &&
+        redirect_area_note_get(redirects->area, slot, &note))
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
+                     "HtCacheRedirectMap: %s: this process has no memory for the map, and answers "
+                     "without it for now. Free memory, or raise its limit",
+                     note.file);
+}
+
 /* In the pool, which is its own then. The pin stays the caller's. NULL: another process has overwritten
- * the image. Then the map is read again. */
+ * the image, or there is no memory. Then the map is read again. */
 static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin,
                              htc_image_kind kind, apr_pool_t *pool)
 {
@@ -55,9 +70,10 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
     redirect_table_info_get(table->table, &table->info);
     if (!redirect_area_owned(redirects->area, slot))
         table->regexes = apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
-    return apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS
-               ? table
-               : NULL;
+    if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
+        return table;
+    say_no_memory(redirects, slot);
+    return NULL;
 }
 
 static htc_image_kind kind_of(const htc_table *table)
@@ -83,21 +99,6 @@ static bool key_match(const void *data, const void *key)
     const htc_table *table = data;
 
     return table->place == wanted->place && kind_of(table) == wanted->kind;
-}
-
-/* Once a minute. */
-static void say_no_memory(htc_redirects *redirects, uint32_t slot)
-{
-    int64_t now = htc_mono_ms(), last = atomic_load(&redirects->no_memory);
-    redirect_area_note note;
-
-    if ((!last || now - last >= SAY_AGAIN_MS) &&
-        atomic_compare_exchange_strong(&redirects->no_memory, &last, now) &&
-        redirect_area_note_get(redirects->area, slot, &note))
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
-                     "HtCacheRedirectMap: %s: this process has no memory for the map, and answers "
-                     "without it for now. Free memory, or raise its limit",
-                     note.file);
 }
 
 /* The table may be there already, made by another thread. */
