@@ -75,6 +75,7 @@ set_faults('cached', alloc => [1, 'ENOMEM']);
 is ask($cached, '/mapped')->{status}, 404, 'no memory at first: no map answers';
 ok says_no_memory(), 'and the log says so';
 set_faults('cached');
+is_deeply [map { $_->{failed} ? $_->{error} : () } @{ $cached->status->{redirect_tables} }], [], 'and nothing is said to be wrong with the map';
 ok wait_until(sub { mapped() eq 'http://example.org/0' }), 'the map answers';
 
 # What stock httpd answers, now.

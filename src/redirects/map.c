@@ -147,19 +147,20 @@ static HTC_APART void look_at_file(const held_table *held, const request_rec *fi
 static htc_process_node *acquire_or_load(request_rec *r, htc_redirects *redirects,
                                          htc_redirect_map *map)
 {
-    htc_process_node *node = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
+    bool no_memory;
+    htc_process_node *node = htc_table_try(redirects, map->slot, HTC_IMAGE_TABLE, &no_memory);
     htc_map_dir dir;
 
-    if (node)
+    if (node || no_memory)
         return node;
     dir = htc_map_dir_now(map);
-    for (int i = 0; !node && i < LOAD_TRIES; i++) {
+    for (int i = 0; !node && !no_memory && i < LOAD_TRIES; i++) {
         if (map->tree)
             htc_map_adopt(r, redirects, map);
         if (map->slot == REDIRECT_AREA_NIL ||
             htc_map_load(redirects, map, dir, false, r->pool) != APR_SUCCESS)
             return NULL;
-        node = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
+        node = htc_table_try(redirects, map->slot, HTC_IMAGE_TABLE, &no_memory);
     }
     return node;
 }

@@ -394,6 +394,10 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
 /** The open table of a map's current image, pinned, with a reference on the node of
  * redirects->tables; NULL when it has none. */
 htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind);
+/** The same. *no_memory: there is an image, for which this process has no memory. That is logged, and
+ * nothing is wrong with the map's file: to read it again would not help. */
+htc_process_node *htc_table_try(htc_redirects *redirects, uint32_t slot, htc_image_kind kind,
+                                bool *no_memory);
 void htc_table_release(htc_redirects *redirects, htc_process_node *node);
 /** log_transaction: the request needs its tables no more. */
 int htc_map_done(request_rec *r);

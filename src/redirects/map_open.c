@@ -55,9 +55,9 @@ static void say_no_memory(htc_redirects *redirects, uint32_t slot)
 }
 
 /* In the pool, which is its own then. The pin stays the caller's. NULL: another process has overwritten
- * the image, or there is no memory. Then the map is read again. */
+ * the image, or *no_memory. */
 static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin,
-                             htc_image_kind kind, apr_pool_t *pool)
+                             htc_image_kind kind, apr_pool_t *pool, bool *no_memory)
 {
     htc_table *table = apr_pcalloc(pool, sizeof(*table));
 
@@ -70,10 +70,9 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
     redirect_table_info_get(table->table, &table->info);
     if (!redirect_area_owned(redirects->area, slot))
         table->regexes = apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
-    if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
-        return table;
-    say_no_memory(redirects, slot);
-    return NULL;
+    *no_memory =
+        apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) != APR_SUCCESS;
+    return *no_memory ? NULL : table;
 }
 
 static htc_image_kind kind_of(const htc_table *table)
@@ -103,10 +102,11 @@ static bool key_match(const void *data, const void *key)
 
 /* The table may be there already, made by another thread. */
 static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
-                                      const redirect_area_pin *pin, const table_key *key)
+                                      const redirect_area_pin *pin, const table_key *key,
+                                      bool *no_memory)
 {
     apr_pool_t *pool = own_pool();
-    htc_table *table = pool ? table_open(redirects, slot, pin, key->kind, pool) : NULL;
+    htc_table *table = pool ? table_open(redirects, slot, pin, key->kind, pool, no_memory) : NULL;
     htc_process_node *node = NULL;
 
     if (table)
@@ -114,18 +114,21 @@ static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
                                         sizeof(*table));
     else if (pool)
         apr_pool_destroy(pool);
-    if (!pool || (table && !node))
+    *no_memory |= !pool || (table && !node);
+    if (*no_memory)
         say_no_memory(redirects, slot);
     return node;
 }
 
-htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind)
+htc_process_node *htc_table_try(htc_redirects *redirects, uint32_t slot, htc_image_kind kind,
+                                bool *no_memory)
 {
     table_key key = {redirect_area_place(slot), kind};
     htc_process_node *node =
         htc_process_cache_acquire(redirects->tables, hash_of(&key), key_match, &key);
     redirect_area_pin pin;
 
+    *no_memory = false;
     if (node) {
         if (redirect_area_pin_known(redirects->area, slot,
                                     &((htc_table *)htc_process_cache_data(node))->pin))
@@ -134,10 +137,17 @@ htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc
     }
     if (!redirect_area_pin_get(redirects->area, slot, &pin))
         return NULL;
-    node = table_insert(redirects, slot, &pin, &key);
+    node = table_insert(redirects, slot, &pin, &key, no_memory);
     if (!node)
         redirect_area_unpin(redirects->area, &pin);
     return node;
+}
+
+htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind)
+{
+    bool no_memory;
+
+    return htc_table_try(redirects, slot, kind, &no_memory);
 }
 
 void htc_table_release(htc_redirects *redirects, htc_process_node *node)
